@@ -1,4 +1,4 @@
-"""The benchmark suite: each library in a process of its own, rounds interleaved, results compared, figures printed and kept.
+"""The benchmark suite: each library runs in its own process, rounds are interleaved, results compared, figures printed and kept.
 
     ./run bench [--only NAME,...] [--repeat N] [--peers LIST] [--json FILE] [--list] [--again] [--report]
 """
@@ -33,16 +33,16 @@ from machine import busy_seconds, machine, measure_limits  # noqa: E402
 from suite.row import LIBRARIES, ProcessRow  # noqa: E402
 
 PEERS = [name for name in LIBRARIES if name != "capibara"] + ["torch.compile", "mlx.compile"]
-ASKED_FOR = ["jax.plugin"]  # measured where --peers names them
+ASKED_FOR = ["jax.plugin"]  # measured only if named by --peers
 ANSWER_SECONDS = 420  # a worker that takes longer hangs
 ROUND_SECONDS = 0.2  # each library's share of a round
-SLOW_SECONDS = 5  # a library that has taken so long for a row and has two figures is not asked again
-MOST_RESIDENT = 3 << 20  # KiB: a worker that has held more is started anew
+SLOW_SECONDS = 5  # a library that has taken this long for a row and has two figures is not run again
+MOST_RESIDENT = 3 << 20  # KiB: a worker that has used more is restarted
 EXPECTED = {"jax": "0.10.2", "torch": "2.13.0"}
 
 
 class Failed(Exception):
-    """What a worker could not do; `missing` where its library is not installed."""
+    """A failure of a worker; `missing` if its library is not installed."""
 
     def __init__(self, text, missing=False):
         super().__init__(text)
@@ -59,7 +59,7 @@ class Process:
         environment["PYTHONPATH"] = os.pathsep.join([str(FOLDER), str(build / "python")])
         if not disk_cache:
             environment["CAPIBARA_CACHE"] = "off"
-        processors = sorted(os.sched_getaffinity(0))[-threads:]  # the same ones for every library
+        processors = sorted(os.sched_getaffinity(0))[-threads:]  # the same cores for every library
         self.child = subprocess.Popen(
             [sys.executable, str(FOLDER / "worker.py"), library, str(threads)], env=environment, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(log_folder() / f"worker-{library}.log", "a"),
@@ -151,7 +151,7 @@ class Bench:
     # --- one row ------------------------------------------------------------------------------------------------------
 
     def processor_seconds(self):
-        """Of this process, its workers, and the workers that have ended."""
+        """Processor time of this process, its workers, and the workers that have ended."""
         own = resource.getrusage(resource.RUSAGE_SELF)
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         total = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
@@ -159,7 +159,7 @@ class Bench:
             try:
                 fields = Path(f"/proc/{process.child.pid}/stat").read_text().rsplit(")", 1)[1].split()
             except OSError:
-                continue  # it has ended: the next look counts it
+                continue  # it has ended: the next call counts it
             total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
         return total
 
@@ -369,7 +369,7 @@ def main():
             path.write_text(text_of(results))
     finally:
         bench.close()
-    # Another program may have disturbed the first measurement: the limits are the higher ones of start and end.
+    # Another program may have disturbed the first measurement: use the higher limits of start and end.
     results["limits"] = measure_limits((ROOT / options.build).resolve(), limits)
     for record in results["rows"]:
         judge(record, limits, results["rows"])

@@ -1,4 +1,4 @@
-"""Which rows' code has changed since they were measured: their pages mark them."""
+"""Finds rows whose code has changed since they were measured, which their pages mark."""
 
 import fnmatch
 import subprocess
@@ -14,7 +14,7 @@ def _kernels(*names):
     return [f"{_KERNELS}{name}*" for name in names]
 
 
-# The files behind the rows of a family; those of a family that is not here are the whole backend's.
+# The files behind the rows of a family; for families not listed, the whole backend.
 SOURCES = {
     "contractions": _MATMULS,
     "einsum": ["src/library/numpy/*", "src/compiler/optimise/*"],
@@ -37,7 +37,7 @@ SOURCES = {
 
 
 def _git(*arguments):
-    """What git prints; None in a copy without its history."""
+    """The output of git; None in a copy without its history."""
     try:
         return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError):
@@ -45,12 +45,12 @@ def _git(*arguments):
 
 
 def commit():
-    """The commit of this tree, or none where git does not say."""
+    """The commit of this tree, or None without git."""
     return (_git("rev-parse", "--short=8", "HEAD") or "").strip() or None
 
 
 def changed_families(since, families):
-    """Those of `families` whose files differ between a commit and this tree's."""
+    """The members of `families` whose files differ between a commit and this tree's."""
     files = (_git("diff", "--name-only", since, "HEAD", "--", "src", "python") or "").split() if since else []
     return {family for family in families
             if any(fnmatch.fnmatch(file, pattern) for file in files for pattern in SOURCES.get(family, ["src/backends/cpu/*"]))}

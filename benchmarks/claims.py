@@ -1,10 +1,10 @@
-"""Writes docs/kernels-measured.md and its plots: speed-ups and savings that were claimed of the kernels, beside those measured.
+"""Writes docs/kernels-measured.md and its plots: claimed and measured speed-ups and memory savings of the kernels.
 
     python3 benchmarks/claims.py [RESULTS.json...]
 
-Claims are in docs/kernels-measured/claims.json, which also names the files beside it that benchmarks/gpu/kernels.py --json wrote on
-accelerators. Figures of the CPU are taken from runs of the suite, by default the one that is kept for x86_64, which has every row; of a
-row in several, the last counts. ./run bench --report writes the page, too.
+Claims are in docs/kernels-measured/claims.json, which also names the files next to it that benchmarks/gpu/kernels.py --json wrote on
+accelerators. CPU figures are taken from runs of the suite, by default the one kept for x86_64, which has every row; for a row in
+several runs, the last counts. ./run bench --report writes the page, too.
 """
 
 import json
@@ -21,7 +21,7 @@ CLAIMED, CPU, ACCELERATOR = "#9a9a9a", COLOURS["jax"], COLOURS["torch"]
 
 
 def joined(paths):
-    """The runs as one: its rows by name, the machine and versions of all."""
+    """The runs merged: rows by name, machines, and versions."""
     rows, machines, versions = {}, [], {}
     for path in paths:
         results = json.loads(path.read_text())
@@ -32,12 +32,12 @@ def joined(paths):
 
 
 def share_of_peer(record):
-    """What share of the processor's limit jax reaches in a row; None where the row has no limit."""
+    """The share of the processor's limit that jax reaches in a row; None if the row has no limit."""
     return record["share"] / record["ratio"]["jax"] if record and "share" in record and record["ratio"].get("jax") else None
 
 
 def shares(record):
-    """(ours, jax's) in bytes: temporaries, or figures of a row that measures memory."""
+    """(ours, jax's) in bytes: temporaries, or the figures of a row that measures memory."""
     held = record.get("memory") or {name: 1e6 * value for name, value in record["value"].items() if record["unit"] == "MB"}
     return (held["capibara"], held["jax"]) if held.get("jax") and "capibara" in held else None
 
@@ -46,7 +46,7 @@ def shares(record):
 
 
 def speed_bars(kept, records):
-    """Groups (title, bars), a bar being (label, ratio, colour)."""
+    """Groups (title, bars), where a bar is (label, ratio, colour)."""
     groups = []
     for claim in kept["speed"]:
         bars = [("claimed", claim["claim"], CLAIMED)]
@@ -70,7 +70,7 @@ def accelerator_rows(kept):
 
 
 def is_asked(record):
-    """Whether something is asked of a row's memory."""
+    """True if a row has a floor for its memory."""
     return any(what == "memory" for what, _ in record["floors"])
 
 
@@ -131,7 +131,7 @@ def speed_table(kept, records):
 
 
 def bound_of_products(kept, records):
-    """Why a large matrix product cannot gain what was claimed."""
+    """Explains why a large matmul cannot reach the claimed speed-up."""
     share = share_of_peer(records.get(kept["speed"][0]["rows"][0]))
     return [] if share is None else [
         f"In the first row JAX reaches {share:.0%} of what the processor can do, so that nothing can be more than {1 / share:.2f} times "
@@ -166,7 +166,7 @@ def accelerator_lines(kept):
 
 def page(kept, records, machines, versions):
     machine, dates = machines[0], sorted({one["date"] for one in machines})
-    _, _, how = machine["system"].partition(", ")  # how the suite was run, where that needs saying
+    _, _, how = machine["system"].partition(", ")  # how the suite was run, if noted
     how = f" ({how})" if how else ""
     return "\n".join([
         "# Fused kernels: claimed and measured", "",

@@ -1,4 +1,4 @@
-"""Figures of a run as JSON that is small and read line by line: one line for each row, nine digits for each number."""
+"""Figures of a run as small JSON that is readable line by line: one line for each row, nine digits for each number."""
 
 import json
 
@@ -12,7 +12,7 @@ def short(value):
 
 
 def text_of(figures):
-    """The text of an object; of a list of objects in it each has its own line."""
+    """The text of an object; the objects of a list in it are on separate lines."""
     parts = []
     for key, value in short(figures).items():
         many = isinstance(value, list) and value and isinstance(value[0], dict)

@@ -1,13 +1,13 @@
-"""What is made of the figures of a row: ratios, the share of the limit, what was asked for and not reached; and its line of text."""
+"""Evaluates the figures of a row: ratios, the share of the limit, the targets missed; and its line of text."""
 
 import sys
 
 
 def judge(record, limits, others=()):
-    """Adds ratios, the share of the limit, and what was asked for but not reached.
+    """Adds ratios, the share of the limit, and the targets that were missed.
 
-    `least` asks for: a ratio to a peer ("jax"), to the best of them ("best"), a share of the limit ("limit"), a figure of
-    at most ("most"), at most so many times our own figure of another row ("of NAME"), or at most such a share of jax's
+    `least` requires a ratio to a peer ("jax") or to the best of them ("best"), a share of the limit ("limit"), a maximum
+    figure ("most"), a maximum multiple of our own figure of another row ("of NAME"), or a maximum share of jax's
     temporaries ("memory").
     """
     ours = record["value"].get("capibara")

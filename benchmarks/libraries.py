@@ -8,7 +8,7 @@ def environment_of(library, count):
     environment = {name: str(count) for name in (
         "CAPIBARA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
     environment["JAX_PLATFORMS"] = "capibara" if library == "jax.plugin" else "cpu"
-    # XLA asks the affinity mask for its thread count; one thread also means none for Eigen's contractions.
+    # XLA takes its thread count from the affinity mask; one thread also means none for Eigen's contractions.
     if count == 1:
         environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     return environment
@@ -33,8 +33,8 @@ def leaves(tree):
 
 
 def temporaries(jax, compiled, arrays):
-    """Bytes that a compiled program needs besides operands and results: of jax what XLA plans, of capibara the counted peak,
-    in which blocks below 64 KiB count as one of them."""
+    """Bytes that a compiled program needs besides operands and results: for jax XLA's plan, for capibara the counted peak,
+    which leaves out blocks below 64 KiB and is taken as at least that."""
     if not jax.__name__.startswith("capibara"):
         return compiled.memory_analysis().temp_size_in_bytes
     from capibara import _core
@@ -151,7 +151,7 @@ class NumpyLibrary:
         elif name == "scipy":
             import scipy.fft
             module = scipy
-            scipy.fft.set_workers(threads).__enter__()  # as long as the process
+            scipy.fft.set_workers(threads).__enter__()  # for the lifetime of the process
         elif name == "faiss":
             import faiss as module
             module.omp_set_num_threads(threads)

@@ -1,4 +1,4 @@
-"""The machine that is measured: what it is, how busy it is, and what it reaches at most."""
+"""The machine being measured: its description, its load, and its limits."""
 
 import os
 import platform
@@ -11,19 +11,19 @@ import changes
 
 
 def busy_seconds():
-    """What the processors this process may use have worked since the machine started, other programs included."""
+    """Busy time since boot of the processors that this process may use, other programs included."""
     total = 0
     for line in Path("/proc/stat").read_text().splitlines():
         name, *fields = line.split()
         if name[:3] != "cpu" or name == "cpu" or int(name[3:]) not in os.sched_getaffinity(0):
             continue
         numbers = [int(field) for field in fields[:8]]
-        total += sum(numbers) - numbers[3] - numbers[4]  # less idle, and waiting for disks
+        total += sum(numbers) - numbers[3] - numbers[4]  # minus idle and iowait
     return total / os.sysconf("SC_CLK_TCK")
 
 
 def measure_limits(build, known=None):
-    """What the machine reaches at most; what an earlier measurement found counts where it was higher."""
+    """The machine's limits; the higher of this and an earlier measurement counts."""
     program = build / "benchmarks" / "limits"
     if not program.exists():
         sys.exit(f"bench: {program} was not built; start the suite with ./run bench")

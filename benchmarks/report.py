@@ -1,4 +1,4 @@
-"""Writes docs/performance.md and its plots from the figures of a run of the suite, and those kept of an accelerator."""
+"""Writes docs/performance.md and its plots from the figures of a run of the suite, and the saved figures of an accelerator."""
 
 import json
 import math
@@ -43,8 +43,8 @@ def escape(text):
 
 
 def plot(title, records):
-    """A line for each family and peer with a dot for each row, the peer's time over ours, on a logarithmic axis, as SVG; right of the line
-    at 1 we are ahead."""
+    """An SVG with a line for each family and peer and a dot for each row, the peer's time over ours, on a logarithmic axis; right of the
+    line at 1 we are ahead."""
     lines = []
     for family in dict.fromkeys(record["family"] for record in records):
         for peer in PEERS:
@@ -94,7 +94,7 @@ def cell(record, peer):
 
 
 def temporaries(record):
-    """What a program needs besides operands and results, in MB, and the share of jax's."""
+    """Memory that a program needs besides operands and results, in MB, and its share of jax's."""
     held = record.get("memory", {})
     if "capibara" not in held or not held.get("jax"):
         return ""
@@ -125,7 +125,7 @@ def table(records, mark=""):
 
 
 def accelerator(path):
-    """The section on an accelerator, from what benchmarks/gpu/compare.py kept."""
+    """The section on an accelerator, from figures saved by benchmarks/gpu/compare.py."""
     kept = json.loads(path.read_text())
     lines = ["## Accelerators", "", f"`python3 benchmarks/gpu/compare.py --json docs/performance/{path.name}` on {kept['machine']}; "
              "both libraries in one run, each figure in fresh processes. capibara's figures are of a C++ program, JAX's of Python; where "
@@ -144,12 +144,12 @@ def accelerator(path):
 
 
 def is_disturbed(record):
-    """Whether other programs ran during a row."""
+    """True if other programs ran during a row."""
     return record.get("others", 1) > MOST_OTHERS
 
 
 def disturbed(results):
-    """Why the figures are not fit to be kept: other programs ran meanwhile. Empty where none did."""
+    """Why the figures cannot be kept: other programs ran at the same time. Empty if none did."""
     machine, rows = results["machine"], results["rows"]
     share = machine["load at start"] / machine["processors"]
     if share > MOST_LOAD:
@@ -167,12 +167,12 @@ def disturbed(results):
 
 
 def failures(results, record):
-    """What failed in a row; a peer that is not installed did not run, which the head of the page says once."""
+    """The failures of a row; not peers that are not installed, which the head of the page lists once."""
     return {name: why for name, why in record["failed"].items() if name not in results.get("missing", {})}
 
 
 def ahead(records):
-    """In how many rows we are ahead of each peer, as text."""
+    """The number of rows in which we are ahead of each peer, as text."""
     ratios = {peer: [record["ratio"][peer] for record in records if peer in record["ratio"]] for peer in PEERS}
     return ", ".join(f"{peer} in {sum(ratio >= 1 for ratio in found)} of {len(found)} rows" for peer, found in ratios.items() if found)
 
@@ -223,7 +223,7 @@ def page(results, architecture, folder):
 
 
 def write(path):
-    """Keeps the figures of a run as those of its architecture, and makes all pages anew from what is kept."""
+    """Saves the figures of a run as those of its architecture, and regenerates all pages from the saved figures."""
     results = json.loads(path.read_text())
     why = disturbed(results)
     if why:

@@ -1,9 +1,9 @@
-"""One library in a process of its own: reads commands from a pipe as lines of JSON, runs rows, answers in lines of JSON.
+"""One library in its own process: reads commands from a pipe as lines of JSON, runs rows, answers in lines of JSON.
 
     worker.py LIBRARY THREADS
 
 prepare: inputs, compilation and one call; writes the checked outputs. run: repetitions, each timed. drop: forgets the row.
-measure: one figure of a row that wants a fresh process. truth: the row in float64 by jax. quit.
+measure: one figure of a row that needs a fresh process. truth: the row in float64 with jax. quit.
 """
 
 import gc
@@ -23,7 +23,7 @@ MOST_SAMPLES = 1 << 18  # values of each output that are compared
 
 
 def sample(value):
-    """Some values of an array, always the same places: all of a small one, else a stride that meets every row and column."""
+    """Some values of an array, always at the same indices: all of a small array, otherwise a stride that hits every row and column."""
     flat = numpy.asarray(value).reshape(-1)
     if flat.size > MOST_SAMPLES:
         flat = flat[:: (flat.size // MOST_SAMPLES) | 1]
@@ -88,7 +88,7 @@ class Worker:
         return libraries.temporaries(self.library.module, self.function.lower(*self.arguments).compile(), self.arguments)
 
     def repetition(self, calls):
-        """Seconds of one call, the mean of as many as fill a millisecond."""
+        """Seconds of one call, the mean of as many calls as fill a millisecond."""
         wait, blocking = self.library.wait, self.current.blocking
         outputs = None
         if calls == 1:
@@ -163,7 +163,7 @@ class Worker:
 
 
 def main():
-    # What libraries print goes to the error stream; the pipe carries answers only.
+    # Output of libraries goes to stderr; the pipe carries only answers.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     worker = None
@@ -175,7 +175,7 @@ def main():
             if worker is None:
                 worker = Worker(sys.argv[1], int(sys.argv[2]))
             result = worker.answer(message)
-        except BaseException as error:  # the row failed; the driver says so and goes on
+        except BaseException as error:  # the row failed; the driver reports it and continues
             result = {"error": f"{type(error).__name__}: {error}", "missing": isinstance(error, ImportError),
                       "trace": traceback.format_exc()}
             if worker is not None:

@@ -1,10 +1,10 @@
 # capibara_add_program(<target> <file> [NAME <function>] [TARGETS <target>...] [WEIGHTS <file>]): a program as a C function.
 #
-# <file> is what `capibara compile --object` takes: what jax.export serialized, or StableHLO. Compiles it at build time;
-# <target> is a static library that needs libm alone, and whoever links it can include the header, <function>.h. NAME is the
-# function's name, the file's name where it is left out. TARGETS are native (the default), x86-64-v3, x86-64-v4, aarch64; several
-# levels of one architecture become one function. WEIGHTS is a file for large constants, which the function then takes a pointer
-# to; a relative path is in the build folder. CAPIBARA_COMMAND names another command line to compile with.
+# <file> is any input of `capibara compile --object`: a program serialized by jax.export, or StableHLO. It is compiled at
+# build time; <target> is a static library that needs only libm, and its users can include the header, <function>.h. NAME is
+# the function's name and defaults to the file's name. TARGETS are native (the default), x86-64-v3, x86-64-v4, aarch64;
+# several levels of one architecture become one function. WEIGHTS is a file for large constants, to which the function then
+# takes a pointer; a relative path is in the build folder. CAPIBARA_COMMAND names another command line to compile with.
 
 function(capibara_add_program target file)
   cmake_parse_arguments(PARSE_ARGV 2 program "" "NAME;WEIGHTS" "TARGETS")

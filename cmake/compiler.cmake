@@ -3,25 +3,25 @@
 add_library(capibara_compile_options INTERFACE)
 target_compile_options(capibara_compile_options INTERFACE
   -Wall -Wextra
-  -Wno-missing-field-initializers  # options are aggregates of which the caller names a few
+  -Wno-missing-field-initializers  # options are aggregates, and callers set a few fields
   -Wno-unused-parameter            # rules share one signature
-  -Wno-psabi                       # notes on how g++ 9 passed pairs
-  -ffp-contract=off)               # numerics are what the source says, on every machine
+  -Wno-psabi                       # notes on g++ 9's ABI for pairs
+  -ffp-contract=off)               # numerics follow the source, on every machine
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-  target_compile_options(capibara_compile_options INTERFACE -Wno-maybe-uninitialized)  # seen inside std::variant of its own library
+  target_compile_options(capibara_compile_options INTERFACE -Wno-maybe-uninitialized)  # false positives inside std::variant
 endif()
 
-# Linked after them: a multiplication and an addition may become one operation.
+# Linked after those options: a multiplication and an addition may be fused into one operation.
 add_library(capibara_contract_products INTERFACE)
 target_compile_options(capibara_contract_products INTERFACE -ffp-contract=fast)
 
-# A module shows nothing but its entry.
+# A module exports nothing but its entry point.
 function(capibara_hide_symbols target)
   target_link_options(${target} PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/module_symbols.map)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/module_symbols.map)
 endfunction()
 
-# A source with flags of its own, or that asks for it, is compiled alone; so is what a build folder holds.
+# A source with flags of its own or with SKIP_UNITY_BUILD_INCLUSION is compiled alone; so are files in the build folder.
 function(capibara_compiled_alone result source)
   set(alone FALSE)
   foreach(property SKIP_UNITY_BUILD_INCLUSION COMPILE_DEFINITIONS COMPILE_OPTIONS INCLUDE_DIRECTORIES)
@@ -40,17 +40,17 @@ function(capibara_compiled_alone result source)
   set(${result} ${alone} PARENT_SCOPE)
 endfunction()
 
-# Folders that every call passes through. g++ inlines less in a large file; here it inlines what it would in each source
-# alone, which costs a fifth of the time to compile. The others trace and compile programs; -O1 saves a third of the time to
-# compile them, and no benchmark shows the difference.
+# Folders on the path of every call. g++ inlines less in a large file; here it inlines as much as in each source alone,
+# which costs a fifth of the compile time. The others trace and compile programs; -O1 saves a third of their compile
+# time, and no benchmark shows the difference.
 set(CAPIBARA_FAST_ROOMS
     src_core_array src_core_runtime src_program_trace src_backends src_backends_cpu_execution src_backends_cpu_kernels src_transforms
     python_src)
 
-# Compiles the sources of a room, or of a folder of a large one, together, about `batch_size` of them: much of the time goes into
-# headers that all of them include. What the sources of a room define for themselves must differ in name. The batches of all
-# build folders of a tree are the same files, so that ccache serves one build from another; CMake's own unity builds have files
-# per build folder. The batches are made when the whole folder has been read: until then a source may still get flags of its own.
+# Compiles the sources of a room, or of a folder of a large room, in batches of about `batch_size`: much of the time goes into
+# headers that all of them include. Internal definitions of two sources in a room therefore need different names. All build
+# folders of a tree share the same batch files, so ccache serves one build from another; CMake's own unity builds have files
+# per build folder. The batches are made once the whole folder has been read: until then a source may still get its own flags.
 function(capibara_compile_in_batches target batch_size)
   if(CAPIBARA_BATCHES)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL capibara_make_batches ${target} ${batch_size})")
@@ -77,7 +77,7 @@ function(capibara_make_batches target batch_size)
   endforeach()
   list(REMOVE_DUPLICATES rooms)
   foreach(room ${rooms})
-    # The last batch takes what would make a small one more.
+    # The last batch takes the remaining sources if they would make too small a batch.
     list(LENGTH sources_of_${room} count)
     math(EXPR last "(${count} + ${batch_size} / 2) / ${batch_size} - 1")
     set(index 0)
@@ -94,7 +94,7 @@ function(capibara_make_batches target batch_size)
     endforeach()
     list(REMOVE_DUPLICATES batches)
     foreach(batch ${batches})
-      string(SHA1 content "${text_${batch}}")  # presets may differ in what a batch holds
+      string(SHA1 content "${text_${batch}}")  # a batch may differ between presets
       string(SUBSTRING ${content} 0 6 content)
       set(file ${CAPIBARA_BATCHES_FOLDER}/${target}/${room}${batch}_${content}.cpp)
       file(CONFIGURE OUTPUT ${file} CONTENT "${text_${batch}}" @ONLY)
@@ -112,7 +112,7 @@ function(capibara_make_batches target batch_size)
   endforeach()
   set_target_properties(${target} PROPERTIES SOURCES "${compiled}")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # a source inside a batch is no header
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # a source inside a batch is not a header
   endif()
 endfunction()
 
@@ -121,7 +121,7 @@ set(CAPIBARA_PRECOMPILED_HEADERS
   <algorithm> <array> <cmath> <complex> <cstdint> <cstring> <functional> <map> <memory> <numeric> <optional> <span>
   <sstream> <stdexcept> <string> <tuple> <unordered_map> <utility> <variant> <vector>)
 
-# Of loops over elements, and of those that are written in vectors. Under sanitizers they would take five times as long to compile.
+# For loops over elements, and for loops written with vectors. With sanitizers, these would take five times as long to compile.
 set(CAPIBARA_LOOP_OPTIMIZATION -O3)
 set(CAPIBARA_VECTOR_OPTIMIZATION -O2)
 if(CAPIBARA_SANITIZE)
@@ -136,7 +136,7 @@ endif()
 
 find_program(CAPIBARA_CCACHE ccache)
 if(CAPIBARA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Without this sloppiness ccache refuses files that use a precompiled header; with a base one checkout is served from another.
+  # Without this sloppiness ccache refuses files that use a precompiled header; the base directory lets checkouts share objects.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
       ${CAPIBARA_CCACHE})

@@ -1,7 +1,7 @@
 # The native compiler: LLVM, static and hidden inside a module that the core opens at its first compilation.
 
 if(CAPIBARA_CPU AND CAPIBARA_CPU_SOURCES)
-  # The version that the tests run with comes first; others are taken where the system has them.
+  # The version that the tests run with comes first; others are used where the system has them.
   find_package(LLVM CONFIG QUIET
     HINTS /usr/lib/llvm-19 /usr/lib/llvm-20 /usr/lib/llvm-18 /usr/local/opt/llvm)
   set(CAPIBARA_LLVM_COMPONENTS aarch64codegen aarch64desc aarch64info x86codegen x86asmparser x86desc x86info runtimedyld)
@@ -30,7 +30,7 @@ if(CAPIBARA_CPU AND CAPIBARA_CPU_SOURCES)
     target_link_options(capibara_cpu PRIVATE -Wl,--as-needed -Wl,--gc-sections -Wl,--build-id -s)
     capibara_hide_symbols(capibara_cpu)
     capibara_compile_in_batches(capibara_cpu 40)
-    # Where it was built it is what programs run on by default.
+    # Where this backend is built, programs run on it by default.
     set_source_files_properties(${PROJECT_SOURCE_DIR}/src/core/runtime/config.cpp
                                 PROPERTIES COMPILE_DEFINITIONS CAPIBARA_HAS_CODE_GENERATOR)
     message(STATUS "capibara: native compiler from LLVM ${LLVM_PACKAGE_VERSION}")

@@ -1,14 +1,14 @@
 # The module of CUDA kernels, built where nvcc is found: one shared object that the PJRT backend opens when a GPU is there.
 
 option(CAPIBARA_CUDA "Build the CUDA kernels where nvcc is found" ON)
-# Hopper's own code, and an intermediate form for what comes before and after it.
+# Machine code for Hopper, and PTX for older and newer GPUs.
 set(CAPIBARA_CUDA_ARCHITECTURES "90a-real;80-virtual" CACHE STRING "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES names them")
 option(CAPIBARA_CUDA_OPTIMIZED "Optimise the CUDA kernels: five times as long to compile, needed where they run" ON)
 file(GLOB_RECURSE CAPIBARA_CUDA_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.h)
 if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
   find_program(CAPIBARA_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
   if(CAPIBARA_NVCC)
-    set(launcher ${CAPIBARA_CCACHE})  # it takes nvcc too, and these files take minutes
+    set(launcher ${CAPIBARA_CCACHE})  # ccache handles nvcc too, and these files take minutes
     if(NOT CAPIBARA_CCACHE)
       set(launcher "")
     endif()
@@ -38,7 +38,7 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
                 ${architectures} -I${PROJECT_SOURCE_DIR}/src -I${CAPIBARA_BATCHES_FOLDER} -c ${source} -o ${object}
         DEPENDS ${source} ${CAPIBARA_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/src/backends/pjrt/calls/ffi.h
                 ${CAPIBARA_BATCHES_FOLDER}/fused_kernels.h
-        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})  # part of what ccache compares
+        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})  # ccache hashes the working directory
       list(APPEND CAPIBARA_CUDA_OBJECTS ${object})
     endforeach()
     add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/lib/libcapibara_cuda.so

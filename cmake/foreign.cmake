@@ -7,7 +7,7 @@ else()
   set(CMAKE_SYSTEM_PROCESSOR x86_64)
 endif()
 set(CAPIBARA_FOREIGN_TRIPLE ${CMAKE_SYSTEM_PROCESSOR}-linux-gnu)
-# ./run emulate fills this folder; headers and libraries of C and C++ are those of the cross compiler.
+# ./run emulate fills this folder; C and C++ headers and libraries come from the cross compiler.
 set(CAPIBARA_FOREIGN_ROOT ${CMAKE_CURRENT_LIST_DIR}/../build/sysroot-${CMAKE_SYSTEM_PROCESSOR})
 get_filename_component(CAPIBARA_FOREIGN_ROOT ${CAPIBARA_FOREIGN_ROOT} ABSOLUTE)
 

@@ -28,7 +28,7 @@ if(TARGET capibara_command)
   install(TARGETS capibara_command EXPORT capibara_targets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 if(TARGET capibara_python AND SKBUILD)
-  # The package carries its modules: they are found beside the extension.
+  # The package includes its modules: they are found next to the extension.
   set_target_properties(capibara_python PROPERTIES INSTALL_RPATH "$ORIGIN")
   install(TARGETS capibara_python LIBRARY DESTINATION capibara COMPONENT python)
   install(DIRECTORY ${CMAKE_BINARY_DIR}/stubs/ DESTINATION capibara COMPONENT python OPTIONAL)

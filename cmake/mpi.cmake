@@ -1,7 +1,7 @@
 # The MPI module: collectives between processes, opened by the core at first use.
 
 if(CAPIBARA_MPI AND CAPIBARA_MPI_SOURCES)
-  # Open MPI's own C++ bindings are not wanted, only its C functions.
+  # Only the C functions are needed, not Open MPI's C++ bindings.
   set(MPI_CXX_SKIP_MPICXX ON)
   find_package(MPI QUIET COMPONENTS CXX)
   if(MPI_CXX_FOUND)

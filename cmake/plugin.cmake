@@ -1,4 +1,4 @@
-# The PJRT plugin: unmodified JAX, and other clients of that interface, on the native compiler.
+# The PJRT plugin: runs unmodified JAX, and other clients of that interface, on the native compiler.
 
 if(CAPIBARA_PLUGIN AND TARGET capibara_cpu)
   add_library(capibara_pjrt MODULE ${CAPIBARA_SERVER_SOURCES})

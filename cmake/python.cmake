@@ -1,4 +1,4 @@
-# The Python extension capibara._core, built with the nanobind of the Python found.
+# The Python extension capibara._core, built with the nanobind of the Python that CMake finds.
 
 if(CAPIBARA_PYTHON AND CAPIBARA_PYTHON_SOURCES)
   if(NOT Python_EXECUTABLE AND NOT SKBUILD AND EXISTS ${PROJECT_SOURCE_DIR}/build/venv/bin/python)
@@ -27,8 +27,8 @@ if(CAPIBARA_PYTHON AND CAPIBARA_PYTHON_SOURCES)
         add_dependencies(capibara_python ${module})
       endif()
     endforeach()
-    # The modules stand beside the extension as links: PYTHONPATH=<build>/python imports the tree as it is. Links to modules that are no
-    # more go.
+    # The modules are symbolic links next to the extension: PYTHONPATH=<build>/python imports the source tree. Links to modules that
+    # no longer exist are removed.
     file(GLOB_RECURSE links LIST_DIRECTORIES FALSE ${CMAKE_BINARY_DIR}/python/capibara/* ${CMAKE_BINARY_DIR}/python/jax_plugins/*)
     foreach(link ${links})
       if(IS_SYMLINK ${link} AND NOT EXISTS ${link})
@@ -40,8 +40,8 @@ if(CAPIBARA_PYTHON AND CAPIBARA_PYTHON_SOURCES)
       file(MAKE_DIRECTORY ${folder})
       file(CREATE_LINK ${PROJECT_SOURCE_DIR}/python/${module} ${CMAKE_BINARY_DIR}/python/${module} SYMBOLIC)
     endforeach()
-    # Their bytecode, as an installed package has it: where PYTHONDONTWRITEBYTECODE is set or the folder is read-only, each
-    # process would compile all of them again.
+    # Their bytecode, as in an installed package: where PYTHONDONTWRITEBYTECODE is set or the folder is read-only, each
+    # process would otherwise compile all of them again.
     list(TRANSFORM CAPIBARA_PYTHON_MODULES PREPEND ${PROJECT_SOURCE_DIR}/python/ OUTPUT_VARIABLE module_files)
     add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/python/bytecode
       COMMAND ${Python_EXECUTABLE} -m compileall -q ${CMAKE_BINARY_DIR}/python/capibara
@@ -49,7 +49,7 @@ if(CAPIBARA_PYTHON AND CAPIBARA_PYTHON_SOURCES)
       DEPENDS ${module_files})
     add_custom_target(capibara_bytecode DEPENDS ${CMAKE_BINARY_DIR}/python/bytecode)
     add_dependencies(capibara_python capibara_bytecode)
-    # The stubs, made of the library's table by the extension: beside it, and in a folder of their own for the wheel.
+    # The stubs, made from the library's table by the extension: next to it, and in a separate folder for the wheel.
     execute_process(COMMAND ${Python_EXECUTABLE} -c "import numpy, ml_dtypes" RESULT_VARIABLE lacks_numpy OUTPUT_QUIET ERROR_QUIET)
     if(lacks_numpy OR CMAKE_CROSSCOMPILING OR CAPIBARA_SANITIZE)
       message(STATUS "capibara: no type stubs (the build cannot import the extension, or Python has no numpy and ml_dtypes)")

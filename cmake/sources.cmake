@@ -7,7 +7,7 @@ list(FILTER CAPIBARA_CORE_SOURCES EXCLUDE REGEX "/src/(backends/(lapack|cpu/llvm
 set(CAPIBARA_NATIVE_ASSEMBLY ${PROJECT_SOURCE_DIR}/src/assembly/native.cpp)
 list(REMOVE_ITEM CAPIBARA_CORE_SOURCES ${CAPIBARA_NATIVE_ASSEMBLY})
 
-# Takes the sources whose path matches out of the core: parts that are compiled apart from it, see CMakeLists.txt.
+# Moves the sources whose path matches out of the core into a part that is compiled separately, see CMakeLists.txt.
 function(capibara_take_out list expression)
   set(sources ${CAPIBARA_CORE_SOURCES})
   list(FILTER sources INCLUDE REGEX ${expression})
@@ -25,19 +25,19 @@ capibara_take_out(CAPIBARA_TPU_SOURCES "/src/tpu/")
 capibara_take_out(CAPIBARA_PRIMITIVE_SOURCES "/src/lax/")
 capibara_take_out(CAPIBARA_PARTITION_SOURCES "/src/compiler/partition/")
 capibara_take_out(CAPIBARA_REPORT_SOURCES "/src/operate/")
-# The CPU backend's kernels by folder of src/backends/cpu/kernels. Of these src/assembly/native.cpp lists the first and the last alone.
+# The CPU backend's kernels by folder of src/backends/cpu/kernels. src/assembly/native.cpp lists only the first and the last.
 capibara_take_out(CAPIBARA_GEMM_SOURCES "/cpu/kernels/gemm/")
 capibara_take_out(CAPIBARA_CONVOLUTION_SOURCES "/cpu/kernels/(convolution|fft|linalg)/")
 capibara_take_out(CAPIBARA_WINDOW_SOURCES "/cpu/kernels/(functions/|planes/|window/|sort/(order|vector_sort)[.]cpp)")
 capibara_take_out(CAPIBARA_KERNEL_SOURCES "/src/backends/cpu/kernels/")
 
-# The functions of src/lax/math in vectors, and the loops over planes: a multiplication and an addition may become one
-# operation, and -O3 would only take longer to compile them.
+# The vectorised functions of src/lax/math, and the loops over planes: a multiplication and an addition may be fused,
+# and -O3 would only take longer to compile.
 file(GLOB CAPIBARA_FUNCTION_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/functions/*.cpp
      ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/planes/*.cpp)
 set_source_files_properties(${CAPIBARA_FUNCTION_SOURCES} PROPERTIES
                             COMPILE_OPTIONS "${CAPIBARA_VECTOR_OPTIMIZATION};-ffp-contract=fast;-fno-math-errno")
-# Loops over bytes and elements: checksums, and sums of what processes send each other.
+# Loops over bytes and elements: checksums, and the sums of reductions between processes.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/io/files/crc32c.cpp ${PROJECT_SOURCE_DIR}/src/core/processes/reduce.cpp
                             PROPERTIES COMPILE_OPTIONS ${CAPIBARA_LOOP_OPTIMIZATION})
 # Templates of vector code that take long to compile: each alone.

@@ -11,7 +11,7 @@ namespace lax = capibara::jax::lax;
 
 namespace {
 
-// Ends the program where a claim of the tour does not hold.
+// Exits with an error if a claim of the tour does not hold.
 void expect(bool holds, const char* claim) {
   if (holds) return;
   std::cerr << "not true: " << claim << "\n";

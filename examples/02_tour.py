@@ -42,7 +42,7 @@ noise = jax.random.normal(jax.random.key(0), (3,))
 print(f"three draws of jax.random.normal(jax.random.key(0)): {noise}")
 
 
-# an own derivative
+# a custom derivative
 @jax.custom_jvp
 def safe_sqrt(x):
     return lax.sqrt(x)

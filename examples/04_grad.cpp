@@ -1,4 +1,4 @@
-// Derivatives: gradients, forward and backward maps, Jacobians, and Newton's method with a Hessian.
+// Derivatives: gradients, forward and reverse mode, Jacobians, and Newton's method with a Hessian.
 #include <capibara/capibara.h>
 #include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/linalg.h>
@@ -12,7 +12,7 @@ namespace jax = capibara::jax;
 namespace jnp = capibara::jax::numpy;
 namespace lax = capibara::jax::lax;
 
-// Rosenbrock's valley; its minimum lies at (1, 1).
+// The Rosenbrock function; its minimum is at (1, 1).
 Array valley(const Array& p) {
   Array x = p(0), y = p(1);
   return jnp::square(1.0f - x) + 10.0f * jnp::square(y - jnp::square(x));
@@ -27,17 +27,17 @@ int main() {
   Array start = capibara::array<float>({-1.0f, 1.5f});
   std::cout << "value " << valley(start) << " gradient " << jax::grad(valley)(start) << "\n";
 
-  // Each order of derivative is one more grad.
+  // One more grad for each order of derivative.
   auto cube = [](Array x) { return x * x * x; };
   std::cout << "x^3 at 2: " << jax::grad(cube)(Array(2.0f)) << " " << jax::grad(jax::grad(cube))(Array(2.0f)) << " "
             << jax::grad(jax::grad(jax::grad(cube)))(Array(2.0f)) << "\n";
 
-  // Two arguments at once, and the value with them.
+  // Gradients with respect to two arguments at once, together with the value.
   auto area = [](Array width, Array height) { return width * height + jnp::sin(width); };
   auto [value, slopes] = jax::value_and_grad<0, 1>(area)(Array(2.0f), Array(3.0f));
   std::cout << "area " << value << " slopes " << std::get<0>(slopes) << " " << std::get<1>(slopes) << "\n";
 
-  // Forward mode pushes a direction through, reverse mode pulls a cotangent back.
+  // Forward mode pushes a tangent forward, reverse mode pulls a cotangent back.
   Array point = capibara::array<float>({2.0f, 0.5f});
   auto [out, pushed] = jax::jvp(polar, point, capibara::array<float>({1.0f, 0.0f}));
   std::cout << "polar " << out << " along the radius " << pushed << "\n";

@@ -1,11 +1,11 @@
-"""Derivatives: gradients, forward and backward maps, Jacobians, and Newton's method with a Hessian."""
+"""Derivatives: gradients, forward and reverse mode, Jacobians, and Newton's method with a Hessian."""
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 
 
 def valley(p):
-    """Rosenbrock's valley; its minimum lies at (1, 1)."""
+    """The Rosenbrock function; its minimum is at (1, 1)."""
     x, y = p
     return jnp.square(1.0 - x) + 10.0 * jnp.square(y - jnp.square(x))
 
@@ -19,7 +19,7 @@ start = jnp.array([-1.0, 1.5])
 print("value", valley(start), "gradient", jax.grad(valley)(start))
 
 
-# Each order of derivative is one more grad.
+# One more grad for each order of derivative.
 def cube(x):
     return x * x * x
 
@@ -27,7 +27,7 @@ def cube(x):
 print("x^3 at 2:", jax.grad(cube)(2.0), jax.grad(jax.grad(cube))(2.0), jax.grad(jax.grad(jax.grad(cube)))(2.0))
 
 
-# Two arguments at once, and the value with them.
+# Gradients with respect to two arguments at once, together with the value.
 def area(width, height):
     return width * height + jnp.sin(width)
 
@@ -35,7 +35,7 @@ def area(width, height):
 value, slopes = jax.value_and_grad(area, argnums=(0, 1))(2.0, 3.0)
 print("area", value, "slopes", *slopes)
 
-# Forward mode pushes a direction through, reverse mode pulls a cotangent back.
+# Forward mode pushes a tangent forward, reverse mode pulls a cotangent back.
 point = jnp.array([2.0, 0.5])
 out, pushed = jax.jvp(polar, (point,), (jnp.array([1.0, 0.0]),))
 print("polar", out, "along the radius", pushed)

@@ -1,4 +1,4 @@
-// Maps and compilation: a function of one example made one of many, and functions traced once per shape.
+// vmap and jit: a function of one example is applied to a batch, and functions are traced once per shape and type.
 #include <capibara/capibara.h>
 #include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/reductions.h>
@@ -16,17 +16,17 @@ Array loss(const Array& w, const Array& x, const Array& y) { return jnp::square(
 int main() {
   Array points = capibara::array<float>({{0, 0}, {3, 4}, {6, 8}});
 
-  // Two vmaps turn a distance of two points into a table of all distances.
+  // Two vmaps make a table of all pairwise distances out of the distance between two points.
   auto to_all = jax::vmap(distance, {.in_axes = {std::nullopt, 0}});
   auto table = jax::vmap([&](Array a, Array all) { return to_all(a, all); }, {.in_axes = {0, std::nullopt}});
   std::cout << "distances\n" << table(points, points) << "\n";
 
-  // The gradient of each example, not of their sum.
+  // Per-example gradients rather than the gradient of the sum.
   Array w = capibara::array<float>({1, -1}), y = capibara::array<float>({0, 1, 2});
   auto each = jax::vmap(jax::grad(loss), {.in_axes = {std::nullopt, 0, 0}});
   std::cout << "gradients of each example\n" << each(w, points, y) << "\n";
 
-  // The body of a jitted function runs while it is traced: once for each shape and type.
+  // The body of a jitted function runs only while it is traced: once for each shape and type.
   auto scaled = jax::jit([](Array x) {
     std::cout << "tracing " << capibara::to_string(x.type()) << "\n";
     return 2 * x + 1;
@@ -36,7 +36,7 @@ int main() {
     std::cout << "scaled " << result << "\n";
   }
 
-  // What was traced can be read.
+  // The traced program can be printed.
   std::cout << jax::make_jaxpr([](Array w, Array x) { return jax::lax::tanh(w * x) + 1.0f; })(w, w) << "\n";
 
   // Transforms compose in any order.

@@ -1,4 +1,4 @@
-// Loops and branches that stay inside a program: scan, while_loop, fori_loop, cond, associative_scan.
+// Loops and branches inside a traced program: scan, while_loop, fori_loop, cond, associative_scan.
 #include <capibara/capibara.h>
 #include <capibara/numpy/creation.h>
 #include <capibara/numpy/elementwise.h>
@@ -27,7 +27,7 @@ int main() {
   auto last = [](Array damping) { return swing(Array(1.0f), damping)(-1); };
   std::cout << "how damping moves its end " << jax::grad(last)(Array(0.5f)) << "\n";
 
-  // The number of steps is known only when it runs.
+  // The trip count is known only at run time.
   auto halvings = jax::jit([](Array x) {
     auto [value, count] =
         lax::while_loop([](std::pair<Array, Array> state) { return state.first > 1.0f; },

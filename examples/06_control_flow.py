@@ -1,4 +1,4 @@
-"""Loops and branches that stay inside a program: scan, while_loop, fori_loop, cond, associative_scan."""
+"""Loops and branches inside a traced program: scan, while_loop, fori_loop, cond, associative_scan."""
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
@@ -20,7 +20,7 @@ print("pendulum", swing(1.0, 0.5))
 print("how damping moves its end", jax.grad(lambda damping: swing(1.0, damping)[-1])(0.5))
 
 
-# The number of steps is known only when it runs.
+# The trip count is known only at run time.
 @jax.jit
 def halvings(x):
     return lax.while_loop(lambda state: state[0] > 1.0, lambda state: (state[0] / 2.0, state[1] + 1), (x, 0))[1]

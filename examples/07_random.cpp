@@ -11,7 +11,7 @@ namespace jax = capibara::jax;
 namespace jnp = capibara::jax::numpy;
 namespace random_ = capibara::jax::random;
 
-// Points in the unit square that fall into the quarter disc.
+// Counts random points of the unit square that fall inside the quarter disc.
 Array inside(const Array& key) {
   Array points = random_::uniform(key, {.shape = {16, 2}});
   return jnp::sum(jnp::sum(jnp::square(points), {.axis = 1}) < 1.0f);
@@ -22,7 +22,7 @@ int main() {
   std::cout << "a key draws the same again " << random_::normal(key, {.shape = {2}}) << " "
             << random_::normal(key, {.shape = {2}}) << "\n";
 
-  // One key for each use; fold_in makes a key from a key and a number.
+  // Use each key once; fold_in derives a new key from a key and a number.
   Array keys = random_::split(key, 3);
   std::cout << "first " << random_::uniform(keys(0), {.shape = {3}}) << "\n";
   std::cout << "dice " << random_::randint(keys(1), {8}, 1, 7) << "\n";
@@ -34,7 +34,7 @@ int main() {
   std::cout << "coins " << random_::bernoulli(keys(1), {.p = 0.25f, .shape = capibara::Shape{6}}) << "\n";
   std::cout << "exponential " << random_::exponential(keys(2), {.shape = {2}}) << "\n";
 
-  // Draws are functions of their keys, so they can be mapped and compiled.
+  // Draws are pure functions of their keys, so they can be vmapped and jitted.
   Array counts = jax::jit(jax::vmap(inside))(random_::split(key, 20));
   std::cout << "in the disc " << counts << "\n";
   std::cout << "pi is about " << 4.0f * jnp::mean(counts) / 16.0f << "\n";

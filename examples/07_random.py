@@ -6,7 +6,7 @@ from capibara.jax import random
 
 
 def inside(key):
-    """Points in the unit square that fall into the quarter disc."""
+    """Counts random points of the unit square that fall inside the quarter disc."""
     points = random.uniform(key, (16, 2))
     return jnp.sum(jnp.sum(jnp.square(points), axis=1) < 1.0)
 
@@ -14,7 +14,7 @@ def inside(key):
 key = random.key(42)
 print(f"a key draws the same again {random.normal(key, (2,))} {random.normal(key, (2,))}")
 
-# One key for each use; fold_in makes a key from a key and a number.
+# Use each key once; fold_in derives a new key from a key and a number.
 keys = random.split(key, 3)
 print(f"first {random.uniform(keys[0], (3,))}")
 print(f"dice {random.randint(keys[1], (8,), 1, 7)}")
@@ -26,7 +26,7 @@ print(f"classes {random.categorical(keys[0], logits, shape=(10,))}")
 print(f"coins {random.bernoulli(keys[1], 0.25, (6,))}")
 print(f"exponential {random.exponential(keys[2], (2,))}")
 
-# Draws are functions of their keys, so they can be mapped and compiled.
+# Draws are pure functions of their keys, so they can be vmapped and jitted.
 counts = jax.jit(jax.vmap(inside))(random.split(key, 20))
 print(f"in the disc {counts}")
 print("pi is about", 4.0 * jnp.mean(counts) / 16.0)

@@ -1,4 +1,4 @@
-// Own derivatives, and a small network trained with them: a step function learns by a straight-through gradient.
+// Custom derivatives, and a small network trained with them: a step function learns by a straight-through gradient.
 #include <capibara/capibara.h>
 #include <capibara/nn.h>
 #include <capibara/numpy/contraction.h>
@@ -19,7 +19,7 @@ struct Network {
 CAPIBARA_TREE(Network, inner, bias, outer)
 
 int main() {
-  // log(1 + exp(x)) overflows in its plain derivative; the rule states it without exp(x) above.
+  // The plain derivative of log(1 + exp(x)) overflows; the rule avoids exp(x) in a numerator.
   auto soft = jax::custom_jvp([](Array x) { return jnp::log(1.0f + jnp::exp(x)); }, "soft");
   soft.defjvp([&soft](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
     Array x = std::get<0>(primals);
@@ -29,7 +29,7 @@ int main() {
   std::cout << "slope at 100: own " << jax::grad([&](Array x) { return soft(x); })(Array(100.0f)) << " plain "
             << jax::grad(plain)(Array(100.0f)) << "\n";
 
-  // A gradient that is clipped on its way back.
+  // The identity, whose cotangent is clipped in the backward pass.
   auto clipped = jax::custom_vjp([](Array x) { return x; }, "clipped");
   clipped.defvjp(
       [](Array x) { return std::pair(x, std::monostate{}); },
@@ -37,7 +37,7 @@ int main() {
   Array x = capibara::array<float>({0.1f, 2.0f});
   std::cout << "clipped " << jax::grad([&](Array v) { return jnp::sum(jnp::square(clipped(v))); })(x) << "\n";
 
-  // The derivative of a step is zero everywhere; the straight-through rule uses that of a sigmoid instead.
+  // The derivative of a step is zero everywhere; the straight-through rule uses the sigmoid's derivative instead.
   auto step = jax::custom_jvp([](Array v) { return (v > 0.0f).astype(capibara::DType::float32); }, "step");
   step.defjvp([&step](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
     Array s = jax::nn::sigmoid(std::get<0>(primals));

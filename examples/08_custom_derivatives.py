@@ -1,11 +1,11 @@
-"""Own derivatives, and a small network trained with them: a step function learns by a straight-through gradient."""
+"""Custom derivatives, and a small network trained with them: a step function learns by a straight-through gradient."""
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara.jax import random
 
 
-# log(1 + exp(x)) overflows in its plain derivative; the rule states it without exp(x) above.
+# The plain derivative of log(1 + exp(x)) overflows; the rule avoids exp(x) in a numerator.
 @jax.custom_jvp
 def soft(x):
     return jnp.log(1.0 + jnp.exp(x))
@@ -24,7 +24,7 @@ def plain(x):
 print("slope at 100: own", jax.grad(soft)(100.0), "plain", jax.grad(plain)(100.0))
 
 
-# A gradient that is clipped on its way back.
+# The identity, whose cotangent is clipped in the backward pass.
 @jax.custom_vjp
 def clipped(x):
     return x
@@ -35,7 +35,7 @@ x = jnp.array([0.1, 2.0])
 print(f"clipped {jax.grad(lambda v: jnp.sum(jnp.square(clipped(v))))(x)}")
 
 
-# The derivative of a step is zero everywhere; the straight-through rule uses that of a sigmoid instead.
+# The derivative of a step is zero everywhere; the straight-through rule uses the sigmoid's derivative instead.
 @jax.custom_jvp
 def step(v):
     return (v > 0.0).astype(jnp.float32)

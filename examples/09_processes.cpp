@@ -19,7 +19,7 @@ int main() {
   try {
     jax::distributed::initialize();
   } catch (const capibara::ValueError&) {
-    // no one launched it: this is the only process
+    // not started by capibara launch: this is the only process
   }
 
   const int rows = 64 / jax::process_count(), first = rows * jax::process_index();
@@ -34,7 +34,7 @@ int main() {
     const auto [value, grads] = step(w, b);
     w = w - 0.5f * mean_over_processes(std::get<0>(grads));
     b = b - 0.5f * mean_over_processes(std::get<1>(grads));
-    const float mean = mean_over_processes(value).item<float>();  // a collective is for all processes
+    const float mean = mean_over_processes(value).item<float>();  // a collective: every process has to call it
     if (jax::process_index() == 0) std::printf("step %d: loss %.4f\n", i, mean);
   }
 

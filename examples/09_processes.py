@@ -7,7 +7,7 @@ from capibara.jax.experimental import multihost_utils
 try:
     jax.distributed.initialize()
 except ValueError:
-    pass  # no one launched it: this is the only process
+    pass  # not started by capibara launch: this is the only process
 
 rows = 64 // jax.process_count()
 first = rows * jax.process_index()
@@ -32,7 +32,7 @@ for i in range(5):
     if jax.process_index() == 0:
         print(f"step {i}: loss {float(mean_over_processes(value)):.4f}")
     else:
-        mean_over_processes(value)  # a collective is for all processes
+        mean_over_processes(value)  # a collective: every process has to call it
 
 multihost_utils.sync_global_devices("end")
 if jax.process_index() == 0:

@@ -1,4 +1,4 @@
-// Data parallel training: each device has all parameters and its part of the batch, and gradients are averaged.
+// Data-parallel training: each device has all parameters and its part of the batch, and gradients are averaged.
 #include <capibara/capibara.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ Array loss(const Array& up, const Array& down, const Array& x, const Array& y) {
 
 Arrays step(const Arrays& in) {
   const Array &up = in[0], &down = in[1], &x = in[2], &y = in[3];
-  // pmean makes the loss that of the whole batch; its gradient sums over the devices by itself.
+  // pmean gives the loss of the whole batch; differentiating it inserts the sum of gradients over the devices.
   auto of_all = [&](const Array& u, const Array& d) { return lax::pmean(loss(u, d, x, y), {"data"}); };
   const auto [value, grads] = jax::value_and_grad<0, 1>(of_all)(up, down);
   return {value, up - 0.5f * std::get<0>(grads), down - 0.5f * std::get<1>(grads)};

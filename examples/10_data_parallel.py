@@ -1,4 +1,4 @@
-"""Data parallel training: each device has all parameters and its part of the batch, and gradients are averaged."""
+"""Data-parallel training: each device has all parameters and its part of the batch, and gradients are averaged."""
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
@@ -16,7 +16,7 @@ def loss(up, down, x, y):
 
 
 def step(up, down, x, y):
-    # pmean makes the loss that of the whole batch; its gradient sums over the devices by itself.
+    # pmean gives the loss of the whole batch; differentiating it inserts the sum of gradients over the devices.
     value, (d_up, d_down) = jax.value_and_grad(lambda u, d: jax.lax.pmean(loss(u, d, x, y), "data"), (0, 1))(up, down)
     return value, up - 0.5 * d_up, down - 0.5 * d_down
 

@@ -1,4 +1,4 @@
-// Fully sharded training: each device keeps a part of every parameter and gathers a layer's when it is computed.
+// Fully sharded training: each device keeps a part of every parameter and all-gathers a layer's when it needs them.
 #include <capibara/capibara.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ Array loss(const Arrays& layers, Array x, const Array& y, const std::function<Ar
 Arrays step(const Arrays& in) {
   const Arrays layers(in.begin(), in.end() - 2);
   const Array &x = in[in.size() - 2], &y = in.back();
-  // The transpose of the gather is a psum_scatter: each device receives the gradient of its own part alone. Recomputing
-  // the gather for the backward pass keeps no more than one layer whole.
+  // The transpose of all_gather is psum_scatter: each device receives only the gradient of its own part. Recomputing
+  // the all_gather in the backward pass keeps at most one layer unsharded.
   auto gathered = jax::checkpoint([](const Array& w) { return lax::all_gather(w, "data", {.tiled = true}); });
   auto of_all = [&](const Arrays& ws) { return lax::pmean(loss(ws, x, y, gathered), {"data"}); };
   const auto [value, grads] = jax::value_and_grad(of_all)(layers);

@@ -1,4 +1,4 @@
-"""Fully sharded training: each device keeps a part of every parameter and gathers a layer's when it is computed."""
+"""Fully sharded training: each device keeps a part of every parameter and all-gathers a layer's when it needs them."""
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
@@ -19,8 +19,8 @@ def loss(layers, x, y, gathered=lambda w: w):
 
 
 def step(layers, x, y):
-    # The transpose of the gather is a psum_scatter: each device receives the gradient of its own part alone. Recomputing
-    # the gather for the backward pass keeps no more than one layer whole.
+    # The transpose of all_gather is psum_scatter: each device receives only the gradient of its own part. Recomputing
+    # the all_gather in the backward pass keeps at most one layer unsharded.
     gathered = jax.checkpoint(lambda w: lax.all_gather(w, "data", tiled=True))
     value, grads = jax.value_and_grad(lambda ws: lax.pmean(loss(ws, x, y, gathered), "data"))(layers)
     return value, [w - 0.5 * g for w, g in zip(layers, grads)]

@@ -1,4 +1,4 @@
-// Tensor parallel training on a mesh of two axes: one splits the batch, the other each layer's hidden units.
+// Tensor-parallel training on a mesh of two axes: one splits the batch, the other each layer's hidden units.
 #include <capibara/capibara.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace lax = capibara::jax::lax;
 
 Array loss(const Arrays& params, Array x, const Array& y, const std::function<Array(const Array&)>& summed) {
   for (std::size_t i = 0; i < params.size(); i += 2) {
-    // A device has some columns of the first matrix and the same rows of the second: one sum for each layer.
+    // Each device has some columns of the first matrix and the same rows of the second: one psum per layer.
     const Array hidden = jnp::tanh(jnp::matmul(x, params[i]));
     x = x + summed(jnp::matmul(hidden, params[i + 1]));
   }

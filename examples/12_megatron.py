@@ -1,4 +1,4 @@
-"""Tensor parallel training on a mesh of two axes: one splits the batch, the other each layer's hidden units."""
+"""Tensor-parallel training on a mesh of two axes: one splits the batch, the other each layer's hidden units."""
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
@@ -14,7 +14,7 @@ params = [(jax.random.normal(keys[i], (16, 32)) / 4.0, jax.random.normal(keys[i 
 
 def loss(params, x, y, summed=lambda h: h):
     for up, down in params:
-        # A device has some columns of `up` and the same rows of `down`: one sum for each layer.
+        # Each device has some columns of `up` and the same rows of `down`: one psum per layer.
         x = x + summed(jnp.tanh(x @ up) @ down)
     return jnp.mean(jnp.square(x - y))
 

@@ -1,4 +1,4 @@
-// A mixture of experts: each device has one expert and some tokens, which all_to_all brings to their experts and back.
+// A mixture of experts: each device has one expert and some tokens; all_to_all sends them to their experts and back.
 #include <capibara/capibara.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace lax = capibara::jax::lax;
 
 constexpr int experts = 8;
 
-// For each token a one at its expert, and how much that expert counts.
+// For each token, its expert (one-hot) and the weight of that expert.
 std::pair<Array, Array> routed(const Array& router, const Array& x) {
   const Array gates = jax::nn::softmax(jnp::matmul(x, router));
   const Array chosen = jax::nn::one_hot(jnp::argmax(gates, {.axis = -1}), experts);
@@ -31,7 +31,7 @@ Array loss_on_one(const Array& router, const Array& up, const Array& down, const
 
 Array loss(const Array& router, const Array& up, const Array& down, const Array& x, const Array& y) {
   const auto [chosen, weight] = routed(router, x);
-  // Each expert has a row of slots for the tokens of this device; as many as tokens, so that none is dropped.
+  // Each expert has a row of slots for the tokens of this device: as many as there are tokens, so none is dropped.
   const Array order = jnp::cumsum(chosen, {.axis = 0}) - 1.0f;
   const Array slot = jnp::sum(order * chosen, {.axis = -1});
   const Array places = jax::nn::one_hot(slot.astype(capibara::DType::int32), x.shape(0));

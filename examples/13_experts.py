@@ -1,4 +1,4 @@
-"""A mixture of experts: each device has one expert and some tokens, which all_to_all brings to their experts and back."""
+"""A mixture of experts: each device has one expert and some tokens; all_to_all sends them to their experts and back."""
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
@@ -15,7 +15,7 @@ up, down = jax.random.normal(keys[3], (EXPERTS, 8, 16)) / 3.0, jax.random.normal
 
 
 def routed(router, x):
-    """For each token a one at its expert, and how much that expert counts."""
+    """For each token, its expert (one-hot) and the weight of that expert."""
     gates = jax.nn.softmax(x @ router)
     chosen = jax.nn.one_hot(jnp.argmax(gates, axis=-1), EXPERTS)
     return chosen, jnp.sum(gates * chosen, axis=-1, keepdims=True)
@@ -30,7 +30,7 @@ def loss_on_one(router, up, down, x, y):
 
 def loss(router, up, down, x, y):
     chosen, weight = routed(router, x)
-    # Each expert has a row of slots for the tokens of this device; as many as tokens, so that none is dropped.
+    # Each expert has a row of slots for the tokens of this device: as many as there are tokens, so none is dropped.
     slot = jnp.sum((jnp.cumsum(chosen, axis=0) - 1.0) * chosen, axis=-1)
     sent = chosen[:, :, None] * jax.nn.one_hot(slot.astype(jnp.int32), x.shape[0])[:, None, :]
     arrived = lax.all_to_all(jnp.einsum("tes,td->esd", sent, x), "expert", 0, 0, tiled=True)

@@ -1,4 +1,4 @@
-// Ring attention: the sequence is split over devices, and keys and values pass around a ring while queries stay.
+// Ring attention: the sequence is split over devices; keys and values travel around a ring while queries stay.
 #include <capibara/capibara.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using Attention = std::function<Array(const Array& q, const Array& k, const Arra
 
 constexpr int devices = 8, length = 64, dim = 8;
 
-// Whether the key at each position is not after the query at each position.
+// True where a key's position is not after the query's.
 Array not_after(const Array& queries, const Array& keys) {
   return jnp::expand_dims(queries, 1) >= jnp::expand_dims(keys, 0);
 }
@@ -35,7 +35,7 @@ Array ring_attention(const Array& q, Array k, Array v) {
   std::vector<std::pair<int64_t, int64_t>> to_next;
   for (int i = 0; i < devices; ++i) to_next.emplace_back(i, (i + 1) % devices);
   for (int distance = 0; distance < devices; ++distance) {
-    // After some steps around the ring a device has the keys and values of the one that far behind it.
+    // After `distance` steps around the ring, a device has the keys and values of the device that far behind it.
     const Array first = jnp::remainder(me - distance, devices) * rows;
     const Array causal = not_after(me * rows + jnp::arange(rows), first + jnp::arange(rows));
     const Array scores = jnp::where(causal, jnp::matmul(q, jnp::transpose(k)), -1e30f);

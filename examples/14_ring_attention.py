@@ -1,4 +1,4 @@
-"""Ring attention: the sequence is split over devices, and keys and values pass around a ring while queries stay."""
+"""Ring attention: the sequence is split over devices; keys and values travel around a ring while queries stay."""
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
@@ -21,7 +21,7 @@ def ring_attention(q, k, v):
     rows, me = q.shape[0], lax.axis_index("ring")
     total, weighted, largest = jnp.zeros_like(q[:, :1]), jnp.zeros_like(q), jnp.zeros_like(q[:, :1]) - 1e30
     for distance in range(DEVICES):
-        # After some steps around the ring a device has the keys and values of the one that far behind it.
+        # After `distance` steps around the ring, a device has the keys and values of the device that far behind it.
         first = (me - distance) % DEVICES * rows
         causal = (me * rows + jnp.arange(rows))[:, None] >= (first + jnp.arange(rows))[None, :]
         scores = jnp.where(causal, q @ k.T, -1e30)

@@ -23,7 +23,7 @@ int main() {
   try {
     jax::distributed::initialize();
   } catch (const capibara::ValueError&) {
-    jax::config::update("jax_num_cpu_devices", 8);  // no one launched it: this process has all devices
+    jax::config::update("jax_num_cpu_devices", 8);  // not started by capibara launch: this process has all devices
   }
   const capibara::Mesh mesh{{"data", "model"}, {4, 2}, {}};
   const Array keys = jax::random::split(jax::random::key(5), 4);

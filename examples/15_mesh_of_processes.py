@@ -8,7 +8,7 @@ from capibara.jax.sharding import NamedSharding, PartitionSpec as P
 try:
     jax.distributed.initialize()
 except ValueError:
-    jax.config.update("jax_num_cpu_devices", 8)  # no one launched it: this process has all devices
+    jax.config.update("jax_num_cpu_devices", 8)  # not started by capibara launch: this process has all devices
 
 mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
 keys = jax.random.split(jax.random.key(5), 4)

@@ -1,4 +1,4 @@
-// A training that is saved while it runs, goes on after a crash, and does not trust a damaged disk.
+// A training run that is saved in the background, resumes after a crash, and detects a damaged file.
 #include <capibara/capibara.h>
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ int main() {
     return jax::tree::map([](Array value, Array slope) { return value - 0.1f * slope; }, p, gradient);
   });
 
-  // A save returns at once: a thread holds the memory of the arrays and writes while the training goes on.
+  // save returns at once: a thread keeps the arrays alive and writes them while training continues.
   Params params{{"w", capibara::array<float>({0}, capibara::Shape{})},
                 {"b", capibara::array<float>({0}, capibara::Shape{})}};
   const Params like = params;
@@ -44,7 +44,7 @@ int main() {
   std::cout << "\nrestored bit by bit: " << (jnp::array_equal(restored.at("w"), params.at("w")) ? "True" : "False")
             << "\n";
 
-  // One flipped bit in the file of an array.
+  // Overwrite one byte of an array's file.
   const std::string file = folder + "/60/params/w/c";
   std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).put('\x7f');
   try {

@@ -1,4 +1,4 @@
-"""A training that is saved while it runs, goes on after a crash, and does not trust a damaged disk."""
+"""A training run that is saved in the background, resumes after a crash, and detects a damaged file."""
 
 import shutil
 import tempfile
@@ -24,7 +24,7 @@ def step(p):
     return jax.tree.map(lambda value, slope: value - 0.1 * slope, p, gradient)
 
 
-# A save returns at once: a thread holds the memory of the arrays and writes while the training goes on.
+# save returns at once: a thread keeps the arrays alive and writes them while training continues.
 params = {"w": jnp.float32(0), "b": jnp.float32(0)}
 like = params
 with TPUCheckpointer(folder, max_to_keep=2, async_checkpointing=True) as checkpointer:
@@ -39,7 +39,7 @@ print("saved:", *checkpointer.all_steps())
 restored = checkpointer.restore(like={"params": like})["params"]
 print("restored bit by bit:", bool(jnp.array_equal(restored["w"], params["w"])))
 
-# One flipped bit in the file of an array.
+# Overwrite one byte of an array's file.
 with open(f"{folder}/60/params/w/c", "r+b") as file:
     file.write(b"\x7f")
 try:

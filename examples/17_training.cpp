@@ -1,4 +1,4 @@
-// A small language model of attention, Mamba and experts learns a rhyme; then an optimizer of its own minimizes a bowl.
+// A small language model with attention, Mamba and experts learns a rhyme; then an optimizer alone minimizes a bowl.
 #include <capibara/capibara.h>
 
 #include <cstdio>
@@ -36,7 +36,7 @@ int main() {
   }
   const std::vector<int32_t> prompt = tokenizer.encode("one two,");
   for (const char* kind :
-       {"float32", "bfloat16", "int8", "int4"}) {  // how the weights are stored while text is written
+       {"float32", "bfloat16", "int8", "int4"}) {  // storage type of the weights while generating text
     const training::Parameters weights = training::convert_weights(trainer.parameters(), kind);
     int64_t bytes = 0;
     for (const auto& [name, weight] : weights) bytes += weight.size() * capibara::storage_size(weight.dtype());

@@ -1,4 +1,4 @@
-"""A small language model of attention, Mamba and experts learns a rhyme; then an optimizer of its own minimizes a bowl."""
+"""A small language model with attention, Mamba and experts learns a rhyme; then an optimizer alone minimizes a bowl."""
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
@@ -18,7 +18,7 @@ for step in range(40):
     report = trainer.step(jnp.array([tokens[start:start + 25] for start in starts], "int32"))
     if report["step"] % 10 == 0:
         print(f"step {report['step']} loss {report['loss']:.2f}")
-for kind in ("float32", "bfloat16", "int8", "int4"):  # how the weights are stored while text is written
+for kind in ("float32", "bfloat16", "int8", "int4"):  # storage type of the weights while generating text
     weights = training.convert_weights(trainer.params, kind)
     generator = training.Generator(model, weights, 64)
     answer = generator.generate(tokenizer.encode("one two,"), max_new_tokens=20)

@@ -1,4 +1,4 @@
-// Named models: a graph of connections, compiled with shapes into a program, evaluated and differentiated.
+// Named models: a graph of connections, compiled for given shapes into a program, evaluated and differentiated.
 #include <capibara/models.h>
 
 #include <iostream>
@@ -7,7 +7,7 @@ using capibara::Array;
 using namespace capibara::models;
 
 int main() {
-  // Connections by name, and the canonical output to the canonical input.
+  // Connections by name, and from the canonical output to the canonical input.
   Model model;
   model |= make("Linear", {{"dimension", 3}}).connect({{"input", "x"}, {"output", "h"}});
   model += make("Tanh");
@@ -28,7 +28,7 @@ int main() {
   Evaluation both = compiled.evaluate(params, data, {{"y", capibara::array<float>({{1.0f}, {1.0f}})}});
   std::cout << "gradient " << both.gradients.at("bias_0").array() << "\n";
 
-  // A name that is not there.
+  // A name that does not exist is an error.
   try {
     model |= make("Relu").connect({{"inptu", "y"}});
   } catch (const KeyError& error) {

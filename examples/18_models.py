@@ -1,10 +1,10 @@
-"""Named models: a graph of connections, compiled with shapes into a program, evaluated and differentiated."""
+"""Named models: a graph of connections, compiled for given shapes into a program, evaluated and differentiated."""
 
 import capibara.jax.numpy as jnp
 import capibara.mithril as ml
 from capibara.mithril.models import Linear, Model, Relu, Tanh
 
-# Connections by name, and the canonical output to the canonical input.
+# Connections by name, and from the canonical output to the canonical input.
 model = Model()
 model |= Linear(3)(input="x", output="h")
 model += Tanh()
@@ -23,7 +23,7 @@ print("y", compiled.evaluate(params, data)["y"])
 outputs, gradients = compiled.evaluate(params, data, output_gradients={"y": jnp.ones((2, 1))})
 print("gradient", gradients["bias_0"])
 
-# A name that is not there.
+# A name that does not exist is an error.
 try:
     model |= Relu()(inptu="y")
 except KeyError as error:

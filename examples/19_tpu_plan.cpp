@@ -22,13 +22,13 @@ int main() {
   }
   std::printf("largest buffer: %s, %.1f GiB\n", memory.buffers[0].name.c_str(), memory.buffers[0].gib);
 
-  // An unknown flag in LIBTPU_INIT_ARGS ends the process: ask first.
+  // An unknown flag in LIBTPU_INIT_ARGS aborts the process: check first.
   const tpu::FlagVerdict verdict = tpu::check_flag("xla_tpu_enable_latency_hiding_schedule", "true");
   std::printf("%s\n", verdict.message.c_str());
   const bool is_v4_32 = tpu::TPUConfig({.num_chips = 16}).slice_name() == "v4-32";
   std::printf("v4-32 has 16 chips as %s\n", is_v4_32 ? "v4:2x2x4" : "?");
 
-  // The configuration of a slice: every field acts, and is checked whenever it is set.
+  // The configuration of a slice: every field has an effect and is checked whenever it is set.
   tpu::TPUConfig config({.tpu_version = "v6e", .num_chips = 64, .topology = "8x8"});
   config.set("memory_optimization", std::string("aggressive"));
   const tpu::PerformanceMetrics metrics = config.get_performance_metrics("1b");
@@ -41,7 +41,7 @@ int main() {
   std::printf("%s bound; %s\n", found.bound.c_str(),
               found.recommendations.empty() ? "no single change helps" : found.recommendations[0].text.c_str());
 
-  // Where the parameters of a model go on a mesh.
+  // How the parameters of a model are placed on a mesh.
   auto matrix = [](int64_t rows, int64_t columns) {
     capibara::ArrayType type;
     type.shape = {rows, columns};

@@ -15,11 +15,11 @@ for remat, strategy in (("none", "none"), ("minimal", "normal"), ("full", "aggre
 name, size = memory["buffers"][0]
 print(f"largest buffer: {name}, {size:.1f} GiB")
 
-# An unknown flag in LIBTPU_INIT_ARGS ends the process: ask first.
+# An unknown flag in LIBTPU_INIT_ARGS aborts the process: check first.
 print(check_xla_flags({"xla_tpu_enable_latency_hiding_schedule": True})["xla_tpu_enable_latency_hiding_schedule"]["message"])
 print(f"v4-32 has 16 chips as {'v4:2x2x4' if TPUConfig(num_chips=16).slice_name == 'v4-32' else '?'}")
 
-# The configuration of a slice: every field acts, and is checked whenever it is set.
+# The configuration of a slice: every field has an effect and is checked whenever it is set.
 config = TPUConfig(tpu_version="v6e", num_chips=64, topology="8x8")
 config.memory_optimization = "aggressive"
 metrics = config.get_performance_metrics("1b")
@@ -30,7 +30,7 @@ print(f"batch {int(batch)} on {batch.tpu}")
 found = analyze_bottlenecks("llama3.1-8b", "v6e-64", 8192, BATCH, mesh="fsdp=64")
 print(f"{found['bound']} bound; {(found['recommendations'] or ['no single change helps'])[0]}")
 
-# Where the parameters of a model go on a mesh; devices are not needed for the table.
+# How the parameters of a model are placed on a mesh; the table needs no devices.
 types = {"embed": jax.ShapeDtypeStruct((512, 64), "float32"), "layer": {"down": jax.ShapeDtypeStruct((256, 64), "float32"),
                                                                         "up": jax.ShapeDtypeStruct((64, 256), "float32")}}
 mesh = jax.sharding.AbstractMesh((4, 2), ("data", "model"))

@@ -1,4 +1,4 @@
-"""Where the time of a training goes: a profile of five steps, its table, and what it says of matmuls."""
+"""Where the time of a training run goes: a profile of five steps, its table, and the share of matmuls."""
 
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-// A training under watch: its rates and its loss while it runs, an alert when the loss has fallen, a log for programs.
+// A monitored training run: live rates and loss, an alert when the loss has fallen, a machine-readable log.
 #include <capibara/capibara.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ int main() {
     return std::tuple{value, weights - 0.1 * slope};
   });
 
-  // With .port = 9090 a browser shows curves at http://127.0.0.1:9090, and Prometheus reads /metrics.
+  // With .port = 9090 a browser shows curves at http://127.0.0.1:9090, and Prometheus scrapes /metrics.
   std::string folder = std::filesystem::temp_directory_path() / "capibara_monitor_XXXXXX";
   const std::string file = std::string(::mkdtemp(folder.data())) + "/monitor.jsonl";
   capibara::Monitor monitor({.update_seconds = 0.05, .log_file = file});

@@ -1,4 +1,4 @@
-"""A training under watch: its rates and its loss while it runs, an alert when the loss has fallen, a log for programs."""
+"""A monitored training run: live rates and loss, an alert when the loss has fallen, a machine-readable log."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ def step(weights):
     return value, weights - 0.1 * slope
 
 
-# With enable_prometheus=True a browser shows curves at http://127.0.0.1:9090, and Prometheus reads /metrics.
+# With enable_prometheus=True a browser shows curves at http://127.0.0.1:9090, and Prometheus scrapes /metrics.
 folder = tempfile.TemporaryDirectory()
 monitor = TPUMonitor(update_frequency_seconds=0.05, log_file=f"{folder.name}/monitor.jsonl")
 told: list[bool] = []

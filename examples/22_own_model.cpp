@@ -1,4 +1,4 @@
-// A model of one's own: a class with init, apply and loss is trained; with layers it is checkpointed in groups of them.
+// A custom model: a class with init, apply and loss is trained; if it has layers, groups of them are checkpointed.
 #include <capibara/capibara.h>
 
 #include <cstdio>
@@ -32,7 +32,7 @@ struct Tower {
     return jnp::mean(jnp::square(apply(p, x) - y));
   }
 
-  // From here on only for who wants checkpointing, sharding or plans.
+  // The rest is needed only for checkpointing, sharding or plans.
   int64_t layer_count() const { return 8; }
   std::string layer_prefix(int64_t layer) const { return "layers." + std::to_string(layer) + "."; }
   Arrays start(const Parameters&, const Arrays& batch) const { return {batch[0]}; }
@@ -45,7 +45,7 @@ struct Tower {
   }
 };
 
-// Bytes of temporaries of the compiled gradient.
+// Bytes of temporaries in the compiled gradient.
 int64_t temporary_bytes(const AnyModel& model, const Parameters& p, const Arrays& batch) {
   auto gradient =
       jax::jit(jax::grad([model](const Parameters& at, const Arrays& arrays) { return model.loss(at, arrays); }));
@@ -75,7 +75,7 @@ int main() {
         static_cast<double>(temporary_bytes(checkpointed, trainer.parameters(), batch)) / static_cast<double>(whole);
     std::printf("groups of %ld: %s\n", static_cast<long>(every), share < 0.75 ? "less memory" : "no less memory");
   }
-  try {  // what has no layers is refused
+  try {  // a model without layers is refused
     capibara::enable_gradient_checkpointing(
         AnyModel::of(Parameters{{"w", jnp::zeros({2})}},
                      [](const Parameters& p, const Array& x) { return jnp::sum(p.at("w") * x); }),

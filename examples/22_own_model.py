@@ -1,4 +1,4 @@
-"""A model of one's own: a class with init, apply and loss is trained; with layers it is checkpointed in groups of them."""
+"""A custom model: a class with init, apply and loss is trained; if it has layers, groups of them are checkpointed."""
 
 import capibara
 import capibara.jax as jax
@@ -22,7 +22,7 @@ class Tower:
     def loss(self, params, x, y):
         return jnp.mean(jnp.square(self.apply(params, x) - y))
 
-    # From here on only for who wants checkpointing, sharding or plans.
+    # The rest is needed only for checkpointing, sharding or plans.
     layer_count = 8
 
     def layer_prefix(self, layer):
@@ -42,7 +42,7 @@ class Tower:
 
 
 def temporary_bytes(model, params, batch):
-    """Bytes of temporaries of the compiled gradient."""
+    """Bytes of temporaries in the compiled gradient."""
     return jax.jit(jax.grad(model.loss)).lower(params, *batch).compile().memory_analysis().temp_size_in_bytes
 
 
@@ -67,7 +67,7 @@ for every in (1, 2, 8):
     checkpointed = training.enable_gradient_checkpointing(model, every)
     share = temporary_bytes(checkpointed, trainer.params, batch) / whole
     print(f"groups of {every}: {'less memory' if share < 0.75 else 'no less memory'}")
-try:  # what has no layers is refused
+try:  # a model without layers is refused
     training.enable_gradient_checkpointing(lambda params, x: jnp.sum(params["w"] * x), 2)
 except TypeError:
     print("a function has no layers")

@@ -92,7 +92,7 @@ void show_progress(int done, int steps, float value, double seconds) {
   std::fflush(stdout);
 }
 
-// The plane coloured by the network's answer, with the points it was trained on.
+// The plane coloured by the network's output, with the points it was trained on.
 void draw(const std::vector<Layer>& layers, const Points& points) {
   const int rows = 24, columns = 60;
   std::vector<float> grid;

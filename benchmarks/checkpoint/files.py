@@ -1,11 +1,11 @@
-"""Times of saving and restoring beside dd, Orbax, safetensors and torch: files.py [MIB] [FOLDER] [PEER...], in build/venv.
+"""Times saving and restoring next to dd, Orbax, safetensors and torch: files.py [MIB] [FOLDER] [PEER...], in build/venv.
 
-The peers run in processes of their own, each on the same number of float32 arrays of 16 MiB; torch (asynchronous save of its distributed
-checkpoints) from build/bench-venv where it is installed. Rates are those of the fastest of three runs, which take turns, with their share
-of dd's; what was written is dropped from the page cache before it is read. `written` is what a save of one changed array in ten put on
-the disk, as a share of all. `read` is a plain read() of the files that our restore reads, in the same process just before it: into one
-buffer, which is what the disk or the page cache gives, and into memory of its own for every file, which is what a program needs that
-keeps what it reads. Cold: the files are dropped from the page cache before; warm: they are in it.
+The peers run in their own processes, each on the same number of float32 arrays of 16 MiB; torch (asynchronous save of its distributed
+checkpoints) from build/bench-venv if it is installed. Rates are from the fastest of three interleaved runs, with their share of
+dd's; written files are dropped from the page cache before they are read. `written` is the share of all bytes that a save with one
+changed array in ten puts on the disk. `read` is a plain read() of the files that our restore reads, in the same process just before
+it: into one buffer, which shows the rate of the disk or the page cache, and into separate memory for every file, which is what a
+program needs that keeps what it reads. Cold: the files are dropped from the page cache first; warm: they are in it.
 """
 
 import json
@@ -176,7 +176,7 @@ def main():
     for _ in range(REPEAT):
         for name, measure in peers.items():
             folder = tempfile.mkdtemp(dir=sys.argv[2] if len(sys.argv) > 2 else None)
-            os.sync()  # what others have left for the disk is not part of it
+            os.sync()  # excludes writes still pending from other programs
             rows[name].append(measure(folder, count))
             shutil.rmtree(folder)
     print(f"{count * 16} MiB in {count} arrays")

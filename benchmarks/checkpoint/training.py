@@ -1,10 +1,10 @@
-"""What a save costs a training: a step of GPT-2 124M (float32, Adam, 1.5 GB of state) with a save every 50 steps.
+"""The cost of a save during training: a step of GPT-2 124M (float32, Adam, 1.5 GB of state) with a save every 50 steps.
 
-benchmarks/checkpoint/training.py [ROUNDS] [LENGTH] [FOLDER], in build/venv. One sequence of LENGTH tokens makes a step of seconds on two
-hardware threads, so that 50 of them with and without a save would take minutes for one number. Each round takes STEPS steps without a
-save, then a save and the steps until it has been committed, at least STEPS. All that the second stretch took beyond as many steps without
-a save (their median) is the cost of one save, the call of `save` and the copies that donated state needs while it is held included; a
-save every 50 steps makes them slower by this cost over 50 steps. The rounds follow one another, so that both stretches see the machine in
+benchmarks/checkpoint/training.py [ROUNDS] [LENGTH] [FOLDER], in build/venv. A step on one sequence of LENGTH tokens takes seconds on two
+hardware threads, so 50 of them with and without a save would take minutes for one number. Each round takes STEPS steps without a
+save, then a save and the steps until it has been committed, at least STEPS. The time of the second stretch beyond as many steps without
+a save (their median) is the cost of one save, including the call of `save` and the copies that donated state needs while it is held; a
+save every 50 steps makes them slower by this cost over 50 steps. Both stretches alternate, so that they see the machine in
 the same state; the median of the rounds is the result.
 """
 

@@ -1,7 +1,7 @@
-// Times contractions and convolutions of the CPU backend beside the machine's limits, measured in the same program.
+// Times contractions and convolutions of the CPU backend against the machine's limits, measured in the same program.
 //
-// contraction [THREADS] prints microseconds (the least of many short repeats), Gflop/s or GB/s, and the share of the
-// limit of that many cores: multiply-add instructions on registers for matmuls, reading for vectors by matrices.
+// contraction [THREADS] prints microseconds (the minimum of many short repeats), Gflop/s or GB/s, and the share of the
+// limit of that many cores: multiply-adds on registers for matmuls, read bandwidth for vector-matrix products.
 #include <capibara/primitive.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 using namespace capibara;
 
-// A line of assembly stays a line of text.
+// One assembly instruction per source line.
 // clang-format off
 namespace {
 

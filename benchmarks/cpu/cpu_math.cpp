@@ -1,4 +1,4 @@
-// Accuracy and speed of the functions in generated code: the largest error in ULP, and nanoseconds per element.
+// Accuracy and speed of math functions in generated code: the largest error in ULP, and nanoseconds per element.
 //
 // float32 runs over every 257th of the 2^32 arguments (all of them with `--stride 1`) against libm in double precision;
 // float64 over a million arguments against libm in long double (128 bits on aarch64, 80 on x86_64). A denormal result
@@ -33,8 +33,8 @@ using Truth64 = Real (*)(Real);
 struct Row {
   const char* name;
   Truth32 single;
-  Truth64 twice;          // null: nothing better than double is at hand
-  double low, high;       // where speed is measured
+  Truth64 twice;          // null: nothing more precise than double
+  double low, high;       // range for the speed
   bool absolute = false;  // results below 1 count in ULP of 1
 };
 
@@ -44,7 +44,7 @@ Real logistic_of(Real x) { return 1 / (1 + std::exp(-x)); }
 double rsqrt_of(double x) { return 1 / std::sqrt(x); }
 Real rsqrt_of(Real x) { return 1 / std::sqrt(x); }
 
-// Each in both precisions; libm has no others.
+// Each function in both precisions.
 #define CAPIBARA_BOTH(name) [](double x) -> double { return std::name(x); }, [](Real x) -> Real { return std::name(x); }
 const Row rows[] = {
     {"exp", CAPIBARA_BOTH(exp), -10, 10},
@@ -138,7 +138,7 @@ template <class T>
 struct Worst {
   double ulp = 0;
   T x = 0, y = 0;
-  int64_t wrong = 0;  // NaN, infinities or zeros at the wrong place
+  int64_t wrong = 0;  // NaN, infinities or zeros where they do not belong
 
   void add(T got, Real want, T at, T beside, bool absolute) {
     const T smallest = std::numeric_limits<T>::min(), largest = std::numeric_limits<T>::max();
@@ -161,7 +161,7 @@ struct Worst {
   }
 };
 
-// Both libm and the reference answer a denormal argument; generated code counts it as zero.
+// libm and the reference backend handle denormal arguments; generated code treats them as zero.
 template <class T>
 bool is_denormal(T x) {
   return x != 0 && std::fabs(x) < std::numeric_limits<T>::min();
@@ -189,7 +189,7 @@ Worst<float> survey_single(const Row& row, uint64_t stride) {
   return worst;
 }
 
-// A third of the arguments are any bits, a third lie in the usual range, a third near multiples of pi/2.
+// A third of the arguments are random bits, a third are in the usual range, a third near multiples of pi/2.
 double any_double(std::mt19937_64& random, int64_t i, double low, double high) {
   const uint64_t word = random();
   const double unit = static_cast<double>(word >> 11) * 0x1p-53;

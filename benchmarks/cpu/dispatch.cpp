@@ -1,4 +1,4 @@
-// What a call costs beside its work: compiled functions of small arrays, lists and nested structures, and eager
+// The overhead of a call: compiled functions of small arrays, lists and nested structures, and eager
 // operations.
 #include <capibara/capibara.h>
 
@@ -22,7 +22,7 @@ CAPIBARA_TREE(Model, layers, scales)
 
 namespace {
 
-// The least of many short runs: what is left are the instructions, not the machine's other work.
+// The minimum of many short runs, which excludes the machine's other work.
 template <class Call>
 void report(const char* what, const Call& call) {
   using Clock = std::chrono::steady_clock;

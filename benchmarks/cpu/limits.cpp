@@ -1,4 +1,4 @@
-// What this machine can do at most: multiply-adds of each element type, copying and reading memory, on 1 and 2 threads.
+// Measures this machine's limits: multiply-adds per element type, copying and reading memory, on 1 and 2 threads.
 //
 // Prints lines `kind threads figure`: operations a second for f32, f64, bf16 and int8 (where the processor has the
 // instruction; tiles of AMX before vectors), bytes a second for copy (read + written) and read.
@@ -40,7 +40,7 @@ struct Unit {
       form(8, kind) form(9, kind) form(10, kind) form(11, kind) form(12, kind) form(13, kind) form(14, kind)      \
           form(15, kind)
 #define CAPIBARA_FMLA(n, kind) "fmla v" #n "." kind ", v30." kind ", v31." kind "\n"
-// By their codes, since not every assembler knows them: v_n += v30 * v31.
+// By opcode, since not every assembler has these instructions: v_n += v30 * v31.
 #define CAPIBARA_BFMMLA(n, kind) ".inst 0x6e5fefc0 + " #n "\n"
 #define CAPIBARA_SMMLA(n, kind) ".inst 0x4e9fa7c0 + " #n "\n"
 #define CAPIBARA_LOOP(function, form, kind)                                                                            \
@@ -66,7 +66,7 @@ std::vector<Unit> units() {
 
 #elif defined(__x86_64__)
 
-// Twelve independent accumulators; the empty asm keeps them from being folded.
+// Twelve independent accumulators; the empty asm prevents constant folding.
 #define CAPIBARA_LOOP(function, features, vector, zero, step)               \
   __attribute__((target(features))) void function(long count) {             \
     vector sums[12], a = zero(), b = zero();                                \
@@ -86,7 +86,7 @@ CAPIBARA_LOOP(multiply_int8_512, "avx512f,avx512vnni", __m512i, _mm512_setzero_s
 CAPIBARA_LOOP(multiply_bf16_512, "avx512f,avx512bf16", __m512, _mm512_setzero_ps,
               _mm512_dpbf16_ps(sums[i], reinterpret_cast<__m512bh&>(a), reinterpret_cast<__m512bh&>(b)))
 
-// Two by two tiles of sums, as matmuls have them; the tiles of a thread are its own, and are released at the end.
+// Two by two tiles of accumulators, as in matmuls; tiles belong to the thread and are released at the end.
 #define CAPIBARA_TILES(function, features, name)                                          \
   __attribute__((target(features))) void function(long count) {                           \
     alignas(64) const struct {                                                            \
@@ -104,7 +104,7 @@ CAPIBARA_LOOP(multiply_bf16_512, "avx512f,avx512bf16", __m512, _mm512_setzero_ps
 CAPIBARA_TILES(multiply_bf16_tiles, "amx-tile,amx-bf16", "tdpbf16ps")
 CAPIBARA_TILES(multiply_int8_tiles, "amx-tile,amx-int8", "tdpbssd")
 
-// AMX-BF16, AMX-TILE and AMX-INT8, a kernel that saves tiles, and its permission.
+// True with AMX-BF16, AMX-TILE and AMX-INT8, an OS that saves tiles, and its permission, which this requests.
 bool has_tiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned tiles = 1u << 22 | 1u << 24 | 1u << 25, saved = 1u << 17 | 1u << 18;
@@ -137,7 +137,7 @@ std::vector<Unit> units() {
 std::vector<Unit> units() { return {}; }
 #endif
 
-// The best of many short repeats: on a busy machine some of them are undisturbed.
+// The best of many short repeats: even on a busy machine some are undisturbed.
 double seconds_of(int threads, int repeats, const std::function<void(int)>& work) {
   double best = 1e30;
   for (int repeat = 0; repeat < repeats; ++repeat) {
@@ -158,7 +158,7 @@ struct Free {
 };
 using Block = std::unique_ptr<Words[], Free>;
 
-// Memory in huge pages, as our arrays are: with small ones the table of pages is the limit.
+// Memory in huge pages, like our arrays: with small pages TLB misses would be the limit.
 Block make_block(std::size_t bytes) {
   constexpr std::size_t huge = std::size_t{2} << 20;
   Block block(static_cast<Words*>(std::aligned_alloc(huge, bytes)));
@@ -168,7 +168,7 @@ Block make_block(std::size_t bytes) {
   return block;
 }
 
-// Eight sums in registers, written out: as an array they would live in memory.
+// Eight accumulators in registers, unrolled by hand: as an array they would be kept in memory.
 std::uint64_t add_up(const Words* words, std::size_t count) {
   Words s0{}, s1{}, s2{}, s3{}, s4{}, s5{}, s6{}, s7{};
   for (std::size_t i = 0; i + 8 <= count; i += 8) {

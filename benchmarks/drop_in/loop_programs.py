@@ -1,6 +1,6 @@
-"""Short programs of libraries whose loops are built of primitives of their own: (function, arguments) by name.
+"""Short programs of libraries whose loops use primitives of their own: (function, arguments) by name.
 
-They say `import jax`: run by `python -m capibara` it is capibara, else jax.
+They `import jax`: under `python -m capibara` that is capibara, otherwise jax.
 """
 
 import functools
@@ -14,14 +14,14 @@ jax.config.update("jax_enable_x64", False)
 
 
 def programs(names=None):
-    """{name: maker of (function, arguments)} of those libraries that are installed."""
+    """{name: maker of (function, arguments)} for the libraries that are installed."""
     every = {name: maker for family in (equinox_loops, lineax_loops, diffrax_loops, optimistix_loops, dynamiqs_loops)
              for name, maker in _installed(family).items()}
     return {name: functools.partial(_on_leaves, maker) for name, maker in every.items() if not names or any(part in name for part in names)}
 
 
 def _on_leaves(maker):
-    """A program on arrays alone: taking a library's own trees apart is Python, too."""
+    """A program on arrays only: flattening a library's own trees would also run Python."""
     function, arguments = maker()
     leaves, tree = jax.tree.flatten(arguments)
     return lambda *leaves: jax.tree.leaves(function(*jax.tree.unflatten(tree, leaves))), tuple(leaves)

@@ -1,11 +1,11 @@
-"""Steady times of libraries' loops on capibara beside jax: loops.py [--rounds N] [--json FILE] [NAME...], in build/venv.
+"""Steady-state times of libraries' loops on capibara and jax: loops.py [--rounds N] [--json FILE] [NAME...], in build/venv.
 
     PYTHONPATH=build/release/python build/venv/bin/python benchmarks/drop_in/loops.py diffrax optimistix
 
-Both run the programs of loop_programs.py whose name has NAME in it (all without one), each in a process of its own. A program is compiled
-in both, then rounds of calls take turns, each as long as a few milliseconds; the best time of a call counts. `calls` are the calls of
-Python in one run of the compiled program, and `differs` is the largest difference from jax's results as a share of the largest.
-dynamiqs is measured where it is installed.
+Both run the programs of loop_programs.py whose name contains NAME (all without one), each in its own process. A program is compiled
+in both, then rounds of calls of a few milliseconds each alternate; the best time of a call counts. `calls` is the number of Python
+calls in one run of the compiled program, and `differs` is the largest difference from jax's results as a share of the largest.
+dynamiqs is measured if it is installed.
 """
 
 import argparse
@@ -22,7 +22,7 @@ ROUND_SECONDS = 0.02
 
 
 def work():
-    """One library's side: answers the names of programs, a result for each, and times when asked for."""
+    """One library's side: returns the names of programs, a result for each, and times on request."""
     import jax
     import loop_programs
     import numpy as np
@@ -62,7 +62,7 @@ def best_time(jax, function, arguments):
 
 
 def calls_of(jax, function, arguments):
-    """Calls of Python while the program runs: on this thread, and by programs on any other."""
+    """Python calls while the program runs: on this thread, and from programs on other threads."""
     count = 0
 
     def see(frame, event, argument):
@@ -93,7 +93,7 @@ class Library:
 
 
 def difference(ours, theirs):
-    """The largest over all results, as a share of the largest value of each."""
+    """The largest difference over all results, each as a share of its largest value."""
     import numpy as np
     worst = 0.0
     for a, b in zip(ours, theirs, strict=True):

@@ -12,7 +12,7 @@ import sys
 
 
 def ratios(record):
-    """(XLA:CPU's time by the plugin's, the plugin's by capibara.jax's) of a row, None where one of them failed."""
+    """(XLA:CPU's time over the plugin's, the plugin's over capibara.jax's) of a row, None if one of them failed."""
     value = record["value"]
     if not all(value.get(name) for name in ("jax.plugin", "jax", "capibara")) or record["unit"] != "s":
         return None

@@ -2,8 +2,8 @@
 
     PYTHONPATH=build/release/python build/venv-jax-plugin/bin/python benchmarks/drop_in/plugin_libraries.py [NAME...]
 
-Each program runs in a process of its own on either platform, which says its results, the time of the first call with its compilation, and
-the best time of ten further calls. Libraries that are not installed are named and left out.
+Each program runs in its own process on each platform, which reports its results, the time of the first call including compilation, and
+the best time of ten more calls. Libraries that are not installed are named and left out.
 """
 
 import json

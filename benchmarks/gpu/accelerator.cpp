@@ -138,7 +138,7 @@ void layer_norm() {
     // Forward and backward together: x read, y written; then dy and x read, dx written.
     report(concat("layer_norm_grad_", rows, "x", columns).c_str(),
            5 * bytes / timed(calls, [&] { return std::get<1>(both(x, scale, bias, dy)); }) * 1e-9, "GB/s");
-    // Equal to the composition?
+    // The difference from the composition.
     const auto plain = jax::jit([](const Array& v, const Array& s, const Array& b, const Array& d) {
       auto [y, pull] = jax::vjp(
           [](const Array& p, const Array& q, const Array& r) {
@@ -160,7 +160,7 @@ void layer_norm() {
   }
 }
 
-// Mamba's scan: milliseconds of the forward pass, and of it with the backward pass; its error beside a plain loop.
+// Mamba's scan: milliseconds of the forward pass, and of forward and backward pass; its error against a plain loop.
 void selective_scan() {
   const int64_t batch = small ? 2 : 8, length = small ? 96 : 4096, dim = small ? 48 : 2048, state = 16;
   const Array u = normal_bf16(1, {batch, length, dim}), delta = normal_bf16(2, {batch, length, dim});
@@ -319,7 +319,7 @@ void transfer() {
   report("copy_to_host", bytes / median(back) * 1e-9, "GB/s");
 }
 
-// Decompositions of one large matrix, and how well their factors give it back.
+// Decompositions of one large matrix, and how accurately their factors reconstruct it.
 void linear_algebra() {
   const int64_t n = small ? 64 : 2048;
   const int calls = small ? 1 : 3;

@@ -1,5 +1,5 @@
-// Attention beside JAX's: rates forwards and with the gradient by cuDNN and by our own kernels, temporaries, and values
-// against the definition.
+// Attention figures to compare with JAX's: rates of the forward pass and with the gradient by cuDNN and by our own
+// kernels, temporaries, and values against the definition.
 #pragma once
 
 #include "attention_cases.h"
@@ -31,7 +31,7 @@ inline void time_case(const Case& one) {
   const Arrays in = {one.query(1), one.key(2), one.key(3), one.query(4)};
   const auto call = [options](const Array& a, const Array& b, const Array& c) { return fused(a, b, c, options); };
   if (!one.bias) return time_both(one.name, one.operations(), one.gradient, call, in);
-  // The gradient of the bias is a result too: cuDNN's call does not give it.
+  // The gradient of the bias is also a result: cuDNN's call does not return it.
   const auto both = jax::jit([options](const Array& q, const Array& k, const Array& v, const Array& d, const Array& b) {
     const auto biased = [options](const Array& x, const Array& y, const Array& z, const Array& w) {
       Options own = options;
@@ -60,7 +60,7 @@ inline void time_sparse(const std::string& name, int64_t heads, int64_t length, 
 }
 
 inline void run() {
-  if (capibara::config().platform == "cuda") {  // 0: these are figures of other kernels
+  if (capibara::config().platform == "cuda") {  // 0: these figures are from other kernels
     const int64_t capability = capibara::pjrt::cudnn_capability(capibara::pjrt::client("cuda"));
     report("attention_cudnn", static_cast<double>(capability), "capability");
   }

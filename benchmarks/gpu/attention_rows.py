@@ -1,7 +1,7 @@
-"""Attention as rows of benchmarks/gpu/kernels.py: by cuDNN where that covers it, by our own kernels elsewhere, and by blocks.
+"""Attention as rows of benchmarks/gpu/kernels.py: with cuDNN where it covers a case, otherwise with our own kernels; and block-sparse.
 
-jax's arrays are [batch, length, heads, dim]. Ours are the same where cuDNN runs, and [batch, heads, length, dim] where our own kernels do.
-Where jax cannot run a row by cuDNN, its column is plain attention of the same shape.
+jax's arrays are [batch, length, heads, dim]. Ours are the same for cuDNN, and [batch, heads, length, dim] for our own kernels.
+If jax cannot run a row with cuDNN, that column is plain attention of the same shape.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kernel_row import Row, is_ours, kernels, normal, with_gradient
 from torch_rows import attention_call, sparse_call
 
-SHARES = {50: 0.0, 25: -0.6745, 10: -1.2816}  # of blocks that are kept: those below these values of a normal distribution
+SHARES = {50: 0.0, 25: -0.6745, 10: -1.2816}  # percent of blocks kept: those below these values of a normal distribution
 BLOCK = 64
 
 
@@ -21,9 +21,9 @@ class Case:
     groups: int
     dim: int
     causal: bool = True
-    extra: str = ""  # "dropout", "mask", "bias" or "segments": those that our own kernels run
+    extra: str = ""  # "dropout", "mask", "bias" or "segments": run by our own kernels
     queries: int = 0  # fewer than keys
-    own: bool = False  # whether our own kernels run it, without an extra
+    own: bool = False  # run by our own kernels although it has no extra
 
     @property
     def by_length(self):
@@ -54,7 +54,7 @@ def by_heads(x):
 
 
 def draw(jax, seed, shape, turned):
-    """[batch, length, heads, dim], or the same values by heads."""
+    """[batch, length, heads, dim], or the same values as [batch, heads, length, dim]."""
     x = normal(jax, seed, *shape)
     return jax.jit(by_heads)(x) if turned else x
 
@@ -101,7 +101,7 @@ def ours(jax, case):
 
 
 def dropped(jax, causal):
-    """jax has no dropout in its attention: the formula."""
+    """The formula, since jax's attention has no dropout."""
     jnp = jax.numpy
 
     def run(q, k, v, words):
@@ -141,12 +141,12 @@ def row(case, gradient, floors=()):
 
 
 def pair(case, *floors, memory=None):
-    """Forwards, and with the gradient; `memory` is the share of jax's temporaries that is asked for."""
+    """The forward pass, and with the gradient; `memory` is the required share of jax's temporaries."""
     held = (("memory", memory),) if memory else ()
     return [row(case, False, floors + held), row(case, True, floors + held)]
 
 
-# --- by blocks -----------------------------------------------------------------------------------------------------------
+# --- block-sparse --------------------------------------------------------------------------------------------------------
 
 
 def sparse(jax, heads, length, dim, share, gradient, dense=False):
@@ -179,7 +179,7 @@ def small_rows():
 
 
 def quick_rows():
-    """Those that cuDNN runs for both libraries, and one query."""
+    """Rows that cuDNN runs for both libraries, and one with a single query."""
     long = dict(batch=2, length=8192, heads=16, groups=16, dim=128)
     same = ("cudnn", 0.97)
     return [*pair(Case(16, 1024, 16, 16, 128), same), *pair(Case(**long), same, memory=0.05), *pair(Case(**long, causal=False), same),

@@ -1,4 +1,4 @@
-"""Vector quantization and spiking neurons on an accelerator: one library's times, and how far it is from plain programs.
+"""Vector quantization and spiking neurons on an accelerator: one library's times, and its difference from plain programs.
 
     codes.py capibara|jax [--small]
 
@@ -40,7 +40,7 @@ def quantization(jax, small):
         seconds = timed(jax, 3 if small else 50, lambda: run(x, codebook))
         report(f"vq_encode_{count}_{codes}_{dim}", seconds * 1e6, "us")
         report(f"vq_encode_rate_{count}_{codes}_{dim}", 2e-12 * count * codes * dim / seconds, "TFLOP/s")
-        # How much farther the codes found are than the nearest ones, as a share of the mean squared distance.
+        # Excess distance of the codes found over the nearest ones, as a share of the mean squared distance.
         def distances(found):
             difference = x.astype("float32") - codebook.astype("float32")[found]
             return (difference * difference).sum(-1)

@@ -1,11 +1,11 @@
-"""Builds capibara for an accelerator, runs its figures beside JAX's, and prints one table.
+"""Builds capibara for an accelerator, runs its figures next to JAX's, and prints one table.
 
     python3 benchmarks/gpu/compare.py [--platform cuda] [--small] [--golden FOLDER] [--build FOLDER] [--package FOLDER] [--json FILE] [NAME...]
 
 With --json the figures are kept for `./run bench --report`, which shows docs/performance/accelerator.json. Needs g++, CMake and a
 Python with jax and its plugin; nvcc for our own kernels. Each figure runs in a fresh process, ours and JAX's one after the other. Ours is a
-C++ program, JAX's is Python; where --package names a folder that holds the Python package capibara, JAX's own program runs on it too.
-Figures are printed as they come, and a process that takes longer than --seconds is ended: the table has what it reached.
+C++ program, JAX's is Python; if --package names a folder with the Python package capibara, JAX's own program runs on it too.
+Figures are printed as they arrive, and a process that takes longer than --seconds is killed: the table has what it reached.
 """
 import argparse
 import json
@@ -22,7 +22,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 from figures import text_of  # noqa: E402
 
 NAMES = ["first", "matmul", "dispatch", "long", "layer_norm", "attention", "selective_scan", "linear_algebra", "transfer", "gpt2"]
-# Whether less is better, by the unit.
+# True if less is better, by unit.
 LESS = {"s", "ms", "us", "MB"}
 
 
@@ -39,7 +39,7 @@ def build(folder, jobs):
 
 
 def figures(library, command, environment, seconds):
-    """Of one library, each printed as it comes."""
+    """The figures of one library, printed as they arrive."""
     found = {}
     for line in lines(list(map(str, command)), environment, seconds):
         if line.startswith("{"):
@@ -50,7 +50,7 @@ def figures(library, command, environment, seconds):
 
 
 def machine(python):
-    """What the figures were taken on, in words."""
+    """A description of the machine and versions measured."""
     ask = "import jax; print(jax.devices()[0].device_kind, '| jax', jax.__version__)"
     return subprocess.run([python, "-c", ask], capture_output=True, text=True).stdout.strip()
 
@@ -72,7 +72,7 @@ def main():
     folder = Path(options.build)
     if not options.no_build:
         build(folder, options.jobs)
-    # The plugin is found in the packages of the interpreter that has jax.
+    # The plugin is in the packages of the interpreter that has jax.
     packages = subprocess.run([options.python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
                               capture_output=True, text=True, check=True).stdout.strip()
     environment = dict(os.environ, CAPIBARA_CACHE="off")

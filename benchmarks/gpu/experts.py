@@ -49,7 +49,7 @@ def multiply(x, weights, sizes):
 
 
 def check_products(random):
-    """The greatest difference from float64, as a share of the greatest value: result, both gradients; ragged sizes, empty groups."""
+    """The largest difference from float64, as a share of the largest value: result, both gradients; ragged sizes, empty groups."""
     for dtype in ("float32", "bfloat16"):
         worst = 0.0
         for rows, inner, columns, groups in [(1, 8, 8, 1), (300, 72, 40, 5), (777, 256, 136, 40), (1000, 1024, 512, 3)]:
@@ -71,7 +71,7 @@ def check_products(random):
 
 
 def check_routing(random):
-    """How many integers differ from a stable sort by numpy, and the greatest difference of weights and loss."""
+    """The number of integers that differ from a stable sort by numpy, and the largest difference of weights and loss."""
     differing, worst = 0, 0.0
     for tokens in (1, 127, 5000):
         logits = random.standard_normal((tokens, EXPERTS)).astype("float32")

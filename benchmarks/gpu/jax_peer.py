@@ -1,4 +1,4 @@
-"""The figures of accelerator.cpp for JAX: the same mathematics, sizes and way of timing; one line of JSON each."""
+"""The figures of accelerator.cpp for JAX: the same mathematics, sizes and timing method; one line of JSON each."""
 import time
 
 PROCESS_START = time.perf_counter()
@@ -116,9 +116,9 @@ def layer_norm(small):
 
 
 def attention(small):
-    """JAX's implementation="cudnn"; its default, XLA's own form, beside it under the name attention_xla_...
+    """JAX's implementation="cudnn"; and its default, XLA's own form, under the name attention_xla_...
 
-    JAX has neither dropout nor patterns of blocks: those rows are the formula, and the default with a mask.
+    JAX has neither dropout nor block patterns: those rows use the formula, and the default with a mask.
     """
     import jax
     import jax.numpy as jnp
@@ -129,7 +129,7 @@ def attention(small):
         try:
             compiled = jax.jit(function).lower(*arguments).compile()
             seconds = timed(2 if small else 5, lambda: compiled(*arguments))
-        except Exception as error:  # what this implementation or this device does not have
+        except Exception as error:  # unsupported by this implementation or device
             return print(f"{name}: {error}", file=sys.stderr)
         report(f"{name[0]}{word}_{name[1]}", operations / seconds * 1e-12, "TFLOP/s")
         report(f"{name[0]}{word}_temp_{name[1]}", compiled.memory_analysis().temp_size_in_bytes * 1e-6, "MB")
@@ -179,7 +179,7 @@ def attention(small):
 
 
 def selective_scan(small):
-    """Mamba's scan by jax.lax.associative_scan."""
+    """Mamba's scan with jax.lax.associative_scan."""
     import jax
     import jax.numpy as jnp
 

@@ -1,4 +1,4 @@
-"""What a row of benchmarks/gpu/kernels.py is, and what its programs are made of."""
+"""The row type of benchmarks/gpu/kernels.py, and functions to make its programs."""
 
 from dataclasses import dataclass
 from typing import Callable
@@ -6,9 +6,9 @@ from typing import Callable
 
 @dataclass
 class Row:
-    """`make(jax)` returns a function and its arguments for the library it is given, `torch(torch)` a call.
+    """`make(jax)` returns a function and its arguments for the library passed in, `torch(torch)` a call.
 
-    Limits are the bytes moved at least, or the operations of matmuls. `floors` must be reached, all of them: a pair (what, value) of
+    Limits are the minimum bytes moved, or the operations of matmuls. All `floors` must be reached: each is a pair (what, value) of
     kernel_table.py, or a tuple of pairs of which one is enough.
     """
     name: str
@@ -17,13 +17,13 @@ class Row:
     bytes: float = 0
     operations: float = 0
     floors: tuple = ()
-    units: int = 1  # how many of them one call runs
-    compared: bool = True  # whether results must be those of jax
-    carried: bool = False  # the result takes the place of the first argument, whose memory it gets
-    by_jax: bool = True  # whether jax has a form of it that fits the device
-    cudnn: Callable | None = None  # as make: what jax runs by cuDNN, where that differs from its default
+    units: int = 1  # how many operations one call runs
+    compared: bool = True  # results must match jax's
+    carried: bool = False  # the first argument is donated, and the result becomes the next one
+    by_jax: bool = True  # jax has a form of it that fits the device
+    cudnn: Callable | None = None  # like make: what jax runs with cuDNN, if that differs from its default
     torch: Callable | None = None
-    aligned: Callable = lambda leaf: leaf  # brings our results into the order of jax's
+    aligned: Callable = lambda leaf: leaf  # transposes our results into jax's layout
 
 
 def is_ours(jax):
@@ -40,7 +40,7 @@ def normal(jax, seed, *shape, dtype="bfloat16", scale=1.0):
 
 
 def with_gradient(jax, function, count):
-    """The result and the derivatives by the first `count` arguments; the cotangent is the last."""
+    """The result and the gradients with respect to the first `count` arguments; the cotangent is the last argument."""
     def both(*arguments):
         rest = arguments[count:-1]
         y, pull = jax.vjp(lambda *own: function(*own, *rest), *arguments[:count])

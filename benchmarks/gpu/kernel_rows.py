@@ -1,4 +1,4 @@
-"""The fused kernels as rows of benchmarks/gpu/kernels.py: what capibara, jax and PyTorch run, what bounds it, and what is asked of it."""
+"""The fused kernels as rows of benchmarks/gpu/kernels.py: what capibara, jax and PyTorch run, its limit, and the required figures."""
 
 import sys
 from pathlib import Path
@@ -45,7 +45,7 @@ def softmax(jax):
 
 
 def row_pair(name, function, columns, rows, shape_of_rest, floors=(), dtype="bfloat16"):
-    """A function of rows, and it with its gradient."""
+    """A function of rows, alone and with its gradient."""
     size = rows * columns * (4 if dtype == "float32" else 2)
 
     def arguments(jax):
@@ -132,7 +132,7 @@ def adam(jax):
 
 def adam_row(tensors, rows, columns):
     def make(jax):
-        scaled = jax.jit(lambda x, scale: scale * x)  # one program for all, not one for each seed
+        scaled = jax.jit(lambda x, scale: scale * x)  # one program for all, rather than one for each seed
         draw = lambda seed: [scaled(normal(jax, seed, rows, columns, dtype="float32"), jax.numpy.float32(1 + i)) for i in range(tensors)]
         zeros = lambda: [jax.numpy.zeros((rows, columns)) for _ in range(tensors)]
         return adam(jax), [(draw(0), zeros(), zeros(), jax.numpy.float32(1)), draw(1000)]
@@ -178,7 +178,7 @@ def routing(jax, experts, choices):
 
 
 def routing_row(tokens, experts, choices, units):
-    """Many in one program, each of which needs the loss before it: a call alone measures how fast programs start."""
+    """Many in one program, each depending on the loss before it: a single call would measure how fast programs start."""
     def make(jax):
         one = routing(jax, experts, choices)
 
@@ -282,7 +282,7 @@ def small_rows():
 
 
 def rows(small=False):
-    """Quick ones first, so that a short run has most of them."""
+    """Quick rows first, so that a short run has most of them."""
     if small:
         return small_rows()
     share = (("backward", 0.8),)

@@ -19,7 +19,7 @@ def microseconds(record):
     return 1e6 * record["seconds"]["capibara"] if "capibara" in record["seconds"] else None
 
 
-# What a floor is about: (value of a record, whether more is better, as a text).
+# The quantity of a floor: (value of a record, whether more is better, its text).
 FLOORS = {
     "jax": (lambda record: ratio(record, "jax"), True, "{:.3g}x jax"),
     "cudnn": (lambda record: ratio(record, "cudnn"), True, "{:.3g}x cuDNN"),
@@ -31,7 +31,7 @@ FLOORS = {
 
 
 def judged(record, floor):
-    """(as a text, whether it is reached, None where nothing was measured)"""
+    """(its text, True if it is reached, None if nothing was measured)"""
     what, asked = floor
     value, more, text = FLOORS[what]
     found = value(record)

@@ -1,8 +1,8 @@
-"""One library's process of benchmarks/gpu/kernels.py: prepares, times and drops rows as lines of JSON on its input ask for.
+"""One library's process of benchmarks/gpu/kernels.py: prepares, times and drops rows as requested by lines of JSON on its input.
 
     kernel_worker.py capibara|jax|torch [--small] [--quick]
 
-Answers are lines of JSON on its output, one for each line of input; what libraries print goes to the error stream.
+Answers are lines of JSON on its output, one for each line of input; anything that libraries print goes to stderr.
 """
 
 import gc
@@ -14,12 +14,12 @@ import time
 from kernel_row import is_ours
 from kernel_rows import rows
 
-CHECKED, RESULTS = 1024, 8  # elements of a result that are compared, and results
-ROUND = 0.02  # seconds of calls in flight, about
+CHECKED, RESULTS = 1024, 8  # number of elements compared in each result, and of results
+ROUND = 0.02  # approximate seconds of calls in flight
 
 
 def some_elements(jax, row, result):
-    """Of each of the first results, spread over all of it."""
+    """Elements of each of the first results, spread over the whole of it."""
     import numpy
 
     aligned = row.aligned if is_ours(jax) else lambda leaf: leaf
@@ -104,7 +104,7 @@ class Worker:
         return {**answer, "prepared": began - start, "one": one}
 
     def time(self, row, column):
-        """Seconds of one call, each of several rounds of calls in flight."""
+        """Seconds of one call, for each of several rounds of calls in flight."""
         call, count = self.calls[column]
         for _ in range(1 if self.quick else count):
             last = call()
@@ -134,7 +134,7 @@ def main():
         request = json.loads(line)
         try:
             answer = getattr(worker, request.pop("do"))(**request)
-        except Exception as error:  # out of memory, or what this version does not have: the driver shows it, the row goes on
+        except Exception as error:  # out of memory, or missing in this version: the driver shows it, the row continues
             answer = {"error": f"{type(error).__name__}: {error}"[:400]}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

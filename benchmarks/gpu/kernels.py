@@ -1,14 +1,14 @@
-"""The fused kernels on a GPU beside jax and PyTorch: times, shares of the machine's limit, and memory for temporaries, as one table.
+"""The fused kernels on a GPU next to jax and PyTorch: times, shares of the machine's limit, and memory for temporaries, as one table.
 
     python3 benchmarks/gpu/kernels.py [--package FOLDER] [--seconds N] [--row-seconds N] [--cache FOLDER] [--json FILE] [NAME...]
 
 FOLDER holds the Python package capibara (build/release/python). NAMEs choose rows that contain one of them. Each library has one process,
 which keeps its compiled programs; a row is prepared by all of them and then timed alternately, four times. Lines are printed as rows are
-measured. A library that takes more than --row-seconds for a row is stopped and started again for the next, and after --seconds the table
+measured. A library that takes more than --row-seconds for a row is stopped and restarted for the next, and after --seconds the table
 ends with the names of the rows that it did not reach. --cache keeps compiled programs of jax and capibara for later runs. Libraries run on
 the platform that JAX_PLATFORMS names, cuda if it names none. The limits are a copy and a matmul by PyTorch in the same run; backward passes
-are the difference of the row with gradient and the row without. The difference from jax is the greatest among some elements of the
-first results, as a share of the greatest of them in each.
+are the difference of the row with gradient and the row without. The difference from jax is the largest among some elements of the
+first results, as a share of the largest of them in each.
 """
 
 import argparse
@@ -28,7 +28,7 @@ sys.path.append(str(HERE.parent))
 
 from figures import text_of  # noqa: E402
 
-LIBRARY = {"capibara": "capibara", "jax": "jax", "cudnn": "jax", "torch": "torch"}  # which process has a column
+LIBRARY = {"capibara": "capibara", "jax": "jax", "cudnn": "jax", "torch": "torch"}  # the process that measures each column
 MEMORY = {"capibara": "0.15", "jax": "0.8", "torch": "0"}  # shares of the device's memory
 VISITS = 4
 
@@ -53,7 +53,7 @@ def workers(options):
 
 
 def columns(row, found):
-    """Those that a row has, as far as their processes run."""
+    """The columns of a row whose processes are running."""
     has = {"capibara": True, "jax": row.by_jax, "cudnn": row.cudnn, "torch": row.torch}
     return [column for column in COLUMNS if has[column] and LIBRARY[column] in found]
 
@@ -74,7 +74,7 @@ class Run:
             self.limits = None if "error" in answer else answer
 
     def prepare(self, row, asked):
-        """What each column answers; a process whose memory was full tries again as a new one, with nothing left of earlier rows."""
+        """The answer for each column; a process that ran out of memory is restarted and tries again without leftovers of earlier rows."""
         answers = self.prepare_once(row, asked)
         full = [column for column in asked if "RESOURCE_EXHAUSTED" in answers[column].get("error", "")]
         if not full:
@@ -85,7 +85,7 @@ class Run:
         return {**answers, **self.prepare_once(row, again)}
 
     def prepare_once(self, row, asked):
-        """What each column answers: processes work side by side, the columns of one after each other."""
+        """The answer for each column: processes work in parallel, the columns of one process one after the other."""
         answers, waiting, until = {}, {}, self.until()
         for column in asked:
             self.workers[LIBRARY[column]].ask(do="prepare", row=row.name, column=column)
@@ -99,7 +99,7 @@ class Run:
     def time(self, row, asked):
         seconds, until = {column: [] for column in asked}, self.until()
         for visit in range(1 if self.options.quick else VISITS):
-            # Another one first each time: what ran before decides how hot the device is.
+            # Rotates the order: what ran before determines how hot the device is.
             for column in asked[visit % len(asked):] + asked[:visit % len(asked)] if asked else []:
                 worker = self.workers[LIBRARY[column]]
                 if worker.process:
@@ -127,7 +127,7 @@ class Run:
         return record
 
     def shares(self, row, seconds):
-        """Of the limit; and of the copy rate that the backward pass alone reaches."""
+        """The share of the limit, and the share of the copy rate that the backward pass alone reaches."""
         found = {"share": None, "backward": None}
         if not self.limits or not seconds:
             return found
@@ -152,7 +152,7 @@ def difference(ours, theirs):
 
 
 def versions():
-    """What the figures were taken with, in words."""
+    """A description of the device and versions measured."""
     ask = ("import importlib.metadata as m; import jax; print(jax.devices()[0].device_kind + ', jax ' + jax.__version__ + "
            "', torch ' + m.version('torch'))")
     given = dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false")
@@ -160,7 +160,7 @@ def versions():
 
 
 def table(options):
-    """Prints rows as they are measured; what was measured, and the names of what was not."""
+    """Prints rows as they are measured; returns the measured rows, and the names of the others."""
     run, left = Run(options), [row for row in rows(options.small) if not options.names or any(name in row.name for name in options.names)]
     kept = {"machine": versions(), "limits": None, "rows": [], "missing": []}
     for worker in run.workers.values():

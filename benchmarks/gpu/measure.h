@@ -1,4 +1,4 @@
-// What the figures of accelerator.cpp share: the way of timing, and the line that reports a figure.
+// Shared by the figures of accelerator.cpp: the timing method, and the line that reports a figure.
 #pragma once
 
 #include <capibara/capibara.h>
@@ -33,7 +33,7 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Seconds for one call, `calls` of them started one after the other and awaited at the end: the median of several
+// Seconds per call, with `calls` of them started one after the other and awaited at the end: the median of several
 // rounds.
 inline double timed(int calls, const std::function<Array()>& call) {
   call().block_until_ready();
@@ -55,7 +55,7 @@ inline Array normal_bf16(int64_t seed, const Shape& shape) {
   })();
 }
 
-// The largest difference, as a part of the largest value.
+// The largest difference, as a share of the largest value.
 inline double difference(const Array& got, const Array& want) {
   const Array wide = want.astype(DType::float32);
   const Array most = jnp::max(jnp::abs(got.astype(DType::float32) - wide));

@@ -1,4 +1,4 @@
-"""Processes that write lines of JSON: their lines as they come, and answers within a time that is given."""
+"""Processes that write lines of JSON: yields their lines as they arrive, and their answers before a deadline."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import time
 
 
 def lines(command, environment, seconds):
-    """Yields the lines that a command prints, as they come; it is ended after `seconds`, with a line on our error stream."""
+    """Yields the lines that a command prints, as they arrive; kills it after `seconds`, with a line on our stderr."""
     process, said, deadline = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment), b"", time.monotonic() + seconds
     try:
         while select.select([process.stdout], [], [], max(deadline - time.monotonic(), 0))[0]:
@@ -26,7 +26,7 @@ def lines(command, environment, seconds):
 
 
 class Answering:
-    """A process that is started when first asked, and again after one that died or took too long was ended."""
+    """A process that is started at the first request, and restarted after it died or was killed for taking too long."""
 
     def __init__(self, command, environment):
         self.command, self.environment, self.process = command, environment, None
@@ -43,10 +43,10 @@ class Answering:
             self.process.stdin.write((json.dumps(request) + "\n").encode())
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # the answer says that it died
+            pass  # the answer will report that it died
 
     def answer(self, deadline):
-        """What it answers until then; otherwise {"error": ...}, and the process is ended."""
+        """Its answer before the deadline; otherwise {"error": ...}, and the process is killed."""
         while b"\n" not in self.said:
             if not select.select([self.process.stdout], [], [], max(deadline - time.monotonic(), 0))[0]:
                 return self.end("too long: stopped")

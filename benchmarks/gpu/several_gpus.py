@@ -1,10 +1,10 @@
-"""Training steps compiled ahead of time for several GPUs: the collectives of XLA's result beside those that our partitioner predicts.
+"""Training steps compiled ahead of time for several GPUs: the collectives in XLA's result next to those that our partitioner predicts.
 
     PYTHONPATH=build/release/python python3 benchmarks/gpu/several_gpus.py [--described] [4 8]
 
-The models are those of python/tests/sharding/partition_bytes_programs.py, data parallel, FSDP and Megatron's way; bytes are those that
+The models are those of python/tests/sharding/partition_bytes_programs.py, data parallel, FSDP and Megatron; bytes are those that
 collectives bring to each device. Nothing runs: the CUDA plugin (jax-cuda13-pjrt, or the file in CAPIBARA_PLUGIN) compiles for a topology of
-GPUs that are not there; with --described on a machine without any, for H200s as below. Its result is read by jaxlib, in its own process.
+GPUs that need not exist; with --described on a machine without any, for H200s as below. Its result is read by jaxlib, in its own process.
 """
 
 import math
@@ -38,7 +38,7 @@ Auto = jax.sharding.AxisType.Auto
 
 
 def lowered(mesh, loss, shapes, rule, batch):
-    """As `moved` of the programs, not counted yet."""
+    """Like `moved` of the programs, but only lowered, not counted."""
     place = lambda spec: jax.sharding.NamedSharding(mesh, spec)
     described = lambda shape, spec, dtype="float32": jax.ShapeDtypeStruct(shape, dtype, sharding=place(spec))
     specs = {name: rule(name, shape) for name, shape in shapes.items()}
@@ -56,7 +56,7 @@ print(hlo.HloModule.from_serialized_hlo_module_proto(sys.stdin.buffer.read()).to
 
 
 def text_of(compiled):
-    """HLO; with its configuration the module is the first field of a message."""
+    """The HLO text; in a module with configuration, the module is the first field of a message."""
     module, form = compiled._optimized_program()
     if form == "hlo_with_config":
         size, shift, at = 0, 0, 1
@@ -71,7 +71,7 @@ def text_of(compiled):
 
 
 def members_of(attributes, devices):
-    """How many devices exchange: groups by their members, by their sizes, or by axes of a mesh."""
+    """The number of devices in a group: groups are given by members, by sizes, or by axes of a mesh."""
     if found := re.search(r"replica_groups=\{\{([\d,]*)\}", attributes):
         return len(found[1].split(","))
     if found := re.search(r"replica_groups=\[\d+,(\d+)\]", attributes):
@@ -83,7 +83,7 @@ def members_of(attributes, devices):
 
 
 def of_result(text, devices):
-    """Bytes to each device, and how many collectives of each kind. The result of a started one may have its operands before it."""
+    """Bytes to each device, and the number of collectives of each kind. Results of a `-start` operation may include its operands first."""
     total, kinds = 0, Counter()
     operation = r"= (\(.*\)|\S+) (" + "|".join(programs.KINDS) + r")(?:-start)?\((.*)"
     for result, kind, rest in re.findall(operation, text):

@@ -1,4 +1,4 @@
-"""shard_map over a mesh of the one device that is there, as rows of benchmarks/gpu/kernels.py: what XLA runs for both libraries."""
+"""shard_map over a mesh of the only device, as rows of benchmarks/gpu/kernels.py: programs that XLA runs for both libraries."""
 
 from kernel_row import Row, normal
 
@@ -10,7 +10,7 @@ def mapped(jax, function, *specs, out):
 
 
 def product(jax, size):
-    """A part of the inner dimension on each device, summed."""
+    """A matmul with a part of the inner dimension on each device, summed."""
     function = mapped(jax, lambda a, b: jax.lax.psum(a @ b, "x"), (None, "x"), ("x",), out=())
     return function, [normal(jax, 1, size, size), normal(jax, 2, size, size)]
 

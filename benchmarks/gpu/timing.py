@@ -1,4 +1,4 @@
-"""What the figures of an accelerator share: a line of JSON for each, and the time of a call."""
+"""Shared by the figures of an accelerator: a line of JSON for each, and the time of a call."""
 
 import json
 import statistics

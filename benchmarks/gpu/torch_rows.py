@@ -1,11 +1,11 @@
-"""What PyTorch runs for the rows of benchmarks/gpu/kernels.py that it has operations of its own for, and the limits of the machine."""
+"""What PyTorch runs for the rows of benchmarks/gpu/kernels.py for which it has its own operations, and the limits of the machine."""
 
 import statistics
 import time
 
 
 def timed(torch, calls, call, rounds=9):
-    """Seconds of one of many calls in flight, of several rounds."""
+    """Seconds of one of many calls in flight, for several rounds."""
     call()
     torch.cuda.synchronize()
     found = []
@@ -19,7 +19,7 @@ def timed(torch, calls, call, rounds=9):
 
 
 def limits(torch):
-    """Bytes each second of a copy, operations each second of a matmul."""
+    """Bytes per second of a copy, operations per second of a matmul."""
     x = torch.empty(1 << 30, dtype=torch.uint8, device="cuda").random_()
     y = torch.empty_like(x)
     copy = 2 * x.numel() / statistics.median(timed(torch, 20, lambda: y.copy_(x)))
@@ -56,7 +56,7 @@ def adam_call(torch, count, rows, columns):
 
 
 def attention_call(torch, case, gradient):
-    """scaled_dot_product_attention, whose kernel PyTorch chooses."""
+    """scaled_dot_product_attention, with the kernel that PyTorch chooses."""
     attend, size = torch.nn.functional.scaled_dot_product_attention, case.length
     draw = lambda heads, length: torch.randn(case.batch, heads, length, case.dim, device="cuda").bfloat16().requires_grad_()
     q, k, v = draw(case.heads, case.queries or size), draw(case.groups, size), draw(case.groups, size)
@@ -76,7 +76,7 @@ def attention_call(torch, case, gradient):
 
 
 def sparse_call(torch, heads, length, dim, share, gradient):
-    """flex_attention, compiled, over blocks of 128, the smallest that it has."""
+    """flex_attention, compiled, over blocks of 128, the smallest it supports."""
     from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
     kept = torch.rand(1, heads, length // 128, length // 128, device="cuda") < share / 100

@@ -1,8 +1,8 @@
-"""Two processes on one GPU: both see two devices; a sum over them, which NCCL refuses on one card, is an error in both.
+"""Two processes on one GPU: both see two devices; a sum over them, which NCCL rejects on one card, is an error in both.
 
     PYTHONPATH=build/release/python python3 benchmarks/gpu/two_processes.py [--library capibara|jax] [--seconds 120]
 
-Prints for each process what it saw, and how long it took. NCCL 2.30 and later sums where NCCL_MULTI_RANK_GPU_ENABLE=1 is set.
+Prints what each process saw, and how long it took. NCCL 2.30 and later computes the sum if NCCL_MULTI_RANK_GPU_ENABLE=1 is set.
 """
 
 import argparse

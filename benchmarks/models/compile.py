@@ -1,10 +1,10 @@
-"""Times the compilation of a named model of 12 transformer layers, beside Mithril's own where a checkout of it is given.
+"""Times the compilation of a named model of 12 transformer layers, next to Mithril's own if a checkout of it is given.
 
     build/venv/bin/python benchmarks/models/compile.py [--mithril FOLDER --python PYTHON] [--rounds N]
 
-FOLDER is a checkout of github.com/synnada-ai/mithril: its name on PyPI belongs to an empty package of others. It needs Python 3.12 with
-jax, and its C library built by mithril/cores/c/raw_c/compile.sh; PYTHON is that interpreter. Each round is a process of its own for each
-library, one after the other; the least of the rounds counts. "first step" is the first evaluation with gradients: tracing, XLA's or
+FOLDER is a checkout of github.com/synnada-ai/mithril: its name on PyPI belongs to an unrelated, empty package. It needs Python 3.12 with
+jax, and its C library built by mithril/cores/c/raw_c/compile.sh; PYTHON is that interpreter. Each round runs a fresh process for each
+library, one after the other; the fastest round counts. "first step" is the first evaluation with gradients: tracing, XLA's or
 capibara's compilation, one run.
 """
 
@@ -21,7 +21,7 @@ LAYERS, WIDTH, HIDDEN, BATCH, LENGTH = 12, 64, 256, 2, 16
 
 
 def layer(models):
-    """Attention and a feed-forward layer, each behind a norm and beside a residual connection."""
+    """Attention and a feed-forward layer, each with a norm before it and a residual connection."""
     model = models.Model()
     model |= models.LayerNorm().connect(input="input", output="normed")
     for name in ("query", "key", "value"):
@@ -39,7 +39,7 @@ def layer(models):
 
 
 def measure(library):
-    """Seconds of each stage in this process, the import left out."""
+    """Seconds of each stage in this process, not counting imports."""
     if library == "capibara":
         import capibara.mithril as ml
         from capibara.mithril import models
@@ -47,7 +47,7 @@ def measure(library):
         import mithril as ml
         from mithril import models
     backend = ml.JaxBackend(dtype=ml.float32)
-    backend.ones(2) + backend.ones(2)  # the backend itself starts before
+    backend.ones(2) + backend.ones(2)  # starts the backend before the timing
     started = time.perf_counter()
     model = models.Model()
     for number in range(LAYERS):

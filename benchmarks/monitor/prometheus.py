@@ -1,7 +1,7 @@
-"""Prometheus scrapes a training for a minute: benchmarks/monitor/prometheus.py [SECONDS], in build/venv with the extension.
+"""Lets Prometheus scrape a training run for a minute: benchmarks/monitor/prometheus.py [SECONDS], in build/venv with the extension.
 
-Compares what it answers with the JSON lines of the monitor, and has promtool look at the text. Debian's `prometheus` and `promtool` must be
-on the path, or in the folder of PROMETHEUS_FOLDER (`apt-get download prometheus; dpkg-deb -x FILE FOLDER` needs no service).
+Compares its answers with the JSON lines of the monitor, and checks the text with promtool. Debian's `prometheus` and `promtool` must be
+on the path, or in the folder PROMETHEUS_FOLDER (`apt-get download prometheus; dpkg-deb -x FILE FOLDER` needs no service).
 """
 
 import json

@@ -1,6 +1,6 @@
-// Times an exported function compiled by this library in a process: what objects.py prints beside an object's time.
+// Times an exported function that this library compiles in process, for objects.py to print next to an object's time.
 //
-//   jit_time FILE.exported < inputs     Input: for each input its bytes and its data. Prints nanoseconds.
+//   jit_time FILE.exported < inputs     stdin: for each input its size in bytes and its data. Prints nanoseconds.
 #include <capibara/exported.h>
 
 #include <chrono>

@@ -1,7 +1,7 @@
-/* Times the function of an object file: the first call of the process, and calls after it, on inputs from standard input.
+/* Times the function of an object file: the first call of the process, and later calls, on inputs from standard input.
 
-   Built with -include HEADER -DFUNCTION=name -DINPUTS=.. -DOUTPUTS=.. -DARENA_BYTES=.. by objects.py. Input: for each input its
-   bytes and its data, then the bytes of each output. Prints two times in nanoseconds. */
+   Built with -include HEADER -DFUNCTION=name -DINPUTS=.. -DOUTPUTS=.. -DARENA_BYTES=.. by objects.py. stdin: for each input
+   its size in bytes and its data, then the size of each output. Prints two times in nanoseconds. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ int main(void) {
   FUNCTION(inputs, outputs, arena);
   const double first = nanoseconds() - start;
 
-  /* The least of nine rounds of ten milliseconds or one call. */
+  /* The minimum of nine rounds of ten milliseconds or one call. */
   const int64_t calls = first > 1e7 ? 1 : (int64_t)(1e7 / (first / 4 + 20));
   double least = 1e300;
   for (int round = 0; round < 9; ++round) {

@@ -1,11 +1,11 @@
-"""Objects in one table: bytes, the first call of a process, and the time of a call beside jit on one thread.
+"""Objects in one table: bytes, the first call of a process, and the time of a call next to jit's on one thread.
 
 usage: build/venv/bin/python benchmarks/objects/objects.py [NAME ...] [--build build/release] [--target TARGETS]
 
 Needs the command line and the program benchmark_jit_time of that build. Programs of tests/backends/cpu/object_programs.py
 (25 of the rows), of object_kernel_programs.py (15 that run LAPACK or a Fourier transform under jit) and three matmuls are exported
-by jax, compiled to objects, linked with libc and libm alone, and timed in fresh processes. jit is capibara's own, in a process of
-one thread, timed in C++: no Python is between the calls.
+by jax, compiled to objects, linked only with libc and libm, and timed in fresh processes. jit is capibara's own, in a process of
+one thread, timed in C++, without Python between the calls.
 """
 import argparse
 import os

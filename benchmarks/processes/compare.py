@@ -1,10 +1,10 @@
-"""Sums and training steps between processes: capibara over MPI beside jax and torch over gloo and MPI_Allreduce itself.
+"""Sums and training steps between processes: capibara over MPI, jax and torch over gloo, and plain MPI_Allreduce.
 
     PYTHONPATH=build/release/python python3 benchmarks/processes/compare.py [--processes 4] [--rounds 3] [--only TEXT]
         [--seconds S] [--json FILE]
 
-Rounds of the libraries take turns; the best of each is printed, one line for a row. Every process has the same share of the processors.
-A figure that takes longer than a minute is given up; after S seconds no further one is begun.
+Rounds of the libraries alternate; the best of each is printed, one line for a row. Every process has the same share of the processors.
+A figure that takes longer than a minute is abandoned; after S seconds no more are started.
 """
 
 import argparse
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).resolve().parent
 ROWS = [("psum 4 KiB", "psum", 4 << 10, {"torch": 15, "jax": 15, "mpi": 1 / 3}), ("psum 1 MiB", "psum", 1 << 20, {}),
         ("psum 16 MiB", "psum", 16 << 20, {"torch": 1, "mpi": 1}), ("GPT step, data parallel", "gpt", 0, {"jax": 1.5})]
 LIBRARIES = {"psum": ("capibara", "jax", "torch", "mpi"), "gpt": ("capibara", "jax")}
-# Of capibara alone: the share of the exchange's time that a step hides behind its products, and a product by parts that travel.
+# Only capibara: the share of the exchange's time that a step hides behind its matmuls, and a matmul whose operand travels in parts.
 OVERLAP = ("overlap of 8 sums of 4 MiB", ("step", "compute", "exchange"), 0.6)
 RING = ("ring product", ("gather", "ring"), 1.2)
 FIGURE_SECONDS = 60
@@ -33,7 +33,7 @@ def free_port():
 
 
 def figure(library, what, size, processes):
-    """Microseconds, or why there are none."""
+    """(microseconds, None), or (None, the reason)."""
     threads = str(max(1, (os.cpu_count() or 1) // processes))
     environment = dict(os.environ, GROUP_PORT=free_port(), OMP_NUM_THREADS=threads, CAPIBARA_NUM_THREADS=threads,
                        PYTHONPATH=os.pathsep.join([str(FOLDER), str(FOLDER.parent), os.environ.get("PYTHONPATH", "")]))
@@ -70,7 +70,7 @@ def compared(name, what, size, asked, options):
 
 
 def own(name, parts, asked, options):
-    """A row of capibara alone: figures of several programs."""
+    """A row of capibara only: figures of several programs."""
     best, why = {}, {}
     for _ in range(options.rounds):
         for part in parts:

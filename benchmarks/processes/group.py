@@ -1,8 +1,8 @@
-"""One process of a group: sums arrays over all of them, or takes training steps, by one library; the first prints microseconds.
+"""One process of a group: sums arrays over all of them, or takes training steps, with one library; the first prints microseconds.
 
     group.py LIBRARY WHAT [SIZE]      LIBRARY: capibara, jax, torch, mpi
-                                      WHAT: psum (with the bytes of each process), gpt, and of a deep network's step:
-                                      step (computes and exchanges), compute, exchange; gather, ring: a product whose
+                                      WHAT: psum (SIZE: the bytes of each process), gpt, and for a deep network's step:
+                                      step (computes and exchanges), compute, exchange; gather, ring: a matmul whose
                                       rows come from all processes, gathered first or one part after the other
 """
 
@@ -16,7 +16,7 @@ ROUNDS, WARM = 5, 3
 
 
 def rank_and_size():
-    """As the launcher says."""
+    """Rank and size from the launcher's environment variables."""
     for rank, size in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
         if rank in os.environ:
             return int(os.environ[rank]), int(os.environ[size])
@@ -24,7 +24,7 @@ def rank_and_size():
 
 
 def best(call, count=5):
-    """The best round's mean. Every process must make the same calls: `count` does not come from a time."""
+    """The best round's mean. Every process must make the same calls, so `count` must not depend on a measured time."""
     for _ in range(WARM):
         call()
     times = []
@@ -68,7 +68,7 @@ def jax_psum(jax, mesh, spec, size):
 
 
 def jax_gpt(jax, mesh, spec):
-    """Data parallel: the batch in as many parts as there are processes, gradients averaged."""
+    """Data parallel: the batch is split over the processes, gradients are averaged."""
     from suite import transformer
     processes = mesh.size
     shape = transformer.Shape(layers=4, width=128, heads=4, vocabulary=256, batch=16 // processes, length=64)
@@ -97,7 +97,7 @@ def spread(jax, mesh, value, where):
 
 
 def jax_layers(jax, mesh, spec, what, layers=8, width=1024, batch=256):
-    """The gradients of eight layers, 4 MiB each, and their sums over the processes; or one of the two alone."""
+    """The gradients of eight layers, 4 MiB each, and their sums over the processes; or only one of the two."""
     jnp, random = jax.numpy, numpy.random.default_rng(3)
 
     def loss(weights, x):
@@ -118,7 +118,7 @@ def jax_layers(jax, mesh, spec, what, layers=8, width=1024, batch=256):
 
 
 def jax_product(jax, mesh, spec, what, rows=512, inner=2048, columns=512):
-    """Rows of all processes by columns of this one: [P * rows, inner] x [inner, columns]."""
+    """A matmul of the rows of all processes by the columns of this one: [P * rows, inner] x [inner, columns]."""
     jnp, lax, random = jax.numpy, jax.lax, numpy.random.default_rng(3)
     processes = mesh.size
 
@@ -156,7 +156,7 @@ def by_torch(what, size):
 
 
 def by_mpi(what, size):
-    """MPI_Allreduce itself, through mpi4py, or by ctypes where that is not installed."""
+    """Plain MPI_Allreduce, through mpi4py, or through ctypes if that is not installed."""
     try:
         from mpi4py import MPI
         given, summed = numpy.ones(size // 4, numpy.float32), numpy.empty(size // 4, numpy.float32)

@@ -1,4 +1,4 @@
-"""MPI_Allreduce by the names that Open MPI's library exports."""
+"""MPI_Allreduce through ctypes, by the names that Open MPI's library exports."""
 
 import atexit
 import ctypes

@@ -1,4 +1,4 @@
-// What a profile costs while it is taken: programs with and without one, alternately.
+// The cost of taking a profile: runs programs alternately with and without one.
 #include <capibara/capibara.h>
 #include <capibara/profile.h>
 #include <capibara/training.h>
@@ -23,8 +23,8 @@ double seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Ratios of the time with a profile to that without: of the least and of the median turn on the clock, and of the
-// processor time of all turns, which other processes disturb least. A turn takes at least about 5 ms on each side.
+// Ratios of the time with a profile to the time without: of the minimum and the median wall time of a run, and of the
+// processor time of all runs, which other processes disturb least. A run takes at least about 5 ms on each side.
 void report(const char* what, int turns, const std::function<void()>& call) {
   call();
   profile::start();

@@ -1,4 +1,4 @@
-"""Attention, dense and block-sparse: capibara's fused kernels beside what jax compiles and PyTorch's fused attention."""
+"""Attention, dense and block-sparse: capibara's fused kernels against jax's compiled programs and PyTorch's fused attention."""
 
 import ml_dtypes
 import numpy
@@ -14,7 +14,7 @@ def inputs_of(length, dtype=numpy.float32):
 
 
 def kernels(jax):
-    """capibara's fused operations, where jax is capibara's."""
+    """capibara's fused operations, if `jax` is capibara's."""
     if not jax.__name__.startswith("capibara"):
         return None
     from capibara import kernels
@@ -62,7 +62,7 @@ BLOCK, LENGTH = 64, 4096
 
 
 def quarter(length):
-    """A quarter of the blocks, one of each row at least."""
+    """A quarter of the blocks, at least one in each row."""
     count = length // BLOCK
     chosen = numpy.random.RandomState(1).rand(count, count) < 0.25
     return chosen | numpy.eye(count, dtype=bool)
@@ -114,7 +114,7 @@ def operations(length, share, products=4):
 
 
 def attention_memory(library, jax):
-    """Of the gradient: its peak above the operands, the code for other sizes being loaded."""
+    """Peak memory of the gradient above the operands, measured after a call with other sizes has loaded the code."""
     arrays = [jax.numpy.asarray(x) for x in inputs_of(4096)(numpy.random.default_rng(7))]
     small = [x[:, :, :128] for x in arrays]
     function = jax.jit(gradient(attention())(jax))

@@ -1,4 +1,4 @@
-"""Matrix products: large, small, batched, skinny, matrix-vector, tiny matrices in large numbers; f32, f64, bf16, int8."""
+"""Matmuls: large, small, batched, skinny, matrix-vector, large numbers of tiny matrices; f32, f64, bf16, int8."""
 
 import ml_dtypes
 import numpy
@@ -87,7 +87,7 @@ def rows():
 
 
 def packed_weights():
-    """The weights are a constant of the program, so that they can be laid out for the product once."""
+    """The weights are a constant of the program, so they can be packed for the matmul once."""
     weights = numpy.random.default_rng(7).standard_normal((1024, 4096)).astype(numpy.float32)
 
     def program(jax):

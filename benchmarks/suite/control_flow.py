@@ -1,4 +1,4 @@
-"""Loops whose steps are small: scans, while loops, their gradients, a robot's mass matrix, and a regulariser's gradient."""
+"""Loops with small steps: scans, while loops, their gradients, a robot's mass matrix, and a regulariser's gradient."""
 
 import numpy
 
@@ -92,7 +92,7 @@ def while_floating(jax):
 
 
 def vmapped_while(jax):
-    """Each element's own number of Newton steps to a cube root."""
+    """The number of Newton steps to a cube root, different for each element."""
     def root(value):
         def going(state):
             guess, previous, count = state
@@ -123,7 +123,7 @@ JOINTS = 35
 
 
 def robot_inputs(random):
-    """A tree of revolute joints: the parent, axis and place of each, and each link's mass, centre and inertia."""
+    """A tree of revolute joints: the parent, axis and position of each, and each link's mass, centre and inertia."""
     parents = numpy.array([max(0, i - 1 - (i % 5 == 0) * (i // 2)) for i in range(1, JOINTS + 1)], numpy.int32)
     axes = random.standard_normal((JOINTS, 3))
     axes /= numpy.linalg.norm(axes, axis=1, keepdims=True)

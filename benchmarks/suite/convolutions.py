@@ -18,7 +18,7 @@ def convolution(stride, padding, groups=1):
         return lambda x, w: torch.nn.functional.conv2d(x, w, stride=stride, padding=padding, groups=groups)
 
     def mlx_program(mx):
-        # MLX convolves channels-last arrays alone; the inputs are turned as part of the program.
+        # MLX convolves only channels-last arrays; transposing the inputs is part of the program.
         return lambda x, w: mx.conv2d(x.transpose(0, 2, 3, 1), w.transpose(0, 2, 3, 1), stride=stride, padding=padding,
                                       groups=groups).transpose(0, 3, 1, 2)
     return program, torch_program, mlx_program

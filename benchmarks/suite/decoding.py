@@ -1,7 +1,7 @@
 """Decoding: tokens one by one from a model of 31 million parameters, with weights in float32, bfloat16 and bytes.
 
-Each library gets the same weights and keeps keys and values in a cache that it writes to in place; each token is read before the
-next is begun, as a program that prints them does. Bytes have a scale for each output of a matrix.
+Each library gets the same weights and keeps keys and values in a cache that it updates in place; each token is read before the
+next is started, as in a program that prints them. int8 weights have a scale for each output of a matrix.
 """
 
 import numpy
@@ -15,7 +15,7 @@ DIM = WIDTH // HEADS
 
 
 def shapes():
-    """The parameters: what training.LanguageModel(**SHAPE).shapes() says."""
+    """The parameters, as returned by training.LanguageModel(**SHAPE).shapes()."""
     yield from (("embedding", (VOCABULARY, WIDTH)), ("norm.scale", (WIDTH,)))
     for layer in range(LAYERS):
         prefix = f"layers.{layer}."
@@ -25,7 +25,7 @@ def shapes():
 
 
 def stored(name, value, kind):
-    """A parameter as it is stored: in bytes only the matrices, with their scales."""
+    """A parameter as stored: only matrices become bytes, with their scales."""
     if kind == "float32" or (kind == "int8" and value.ndim == 1):
         return {name: value}
     if kind == "bfloat16":
@@ -96,7 +96,7 @@ def step_of(jax):
 
 
 def as_codes(params):
-    """The same bytes as training.convert_weights names and arranges them: codes [outputs, inputs], scales [outputs, 1]."""
+    """The same bytes in training.convert_weights's names and layout: codes [outputs, inputs], scales [outputs, 1]."""
     coded = {}
     for name, value in params.items():
         if str(value.dtype) == "int8":
@@ -139,7 +139,7 @@ def decode_torch(torch):
     functional, arranged = torch.nn.functional, {}
 
     def arrange(params):
-        """Matrices as [outputs, inputs], which torch's linear layers hold."""
+        """Matrices as [outputs, inputs], the layout of torch's linear layers."""
         for name, value in params.items():
             arranged[name] = value.T.contiguous() if value.ndim == 2 and name != "embedding" else value
 
@@ -193,7 +193,7 @@ def decode_torch(torch):
 
 
 def decode_truth(numpy):
-    """The same in float64, without a cache of its own arrays: keys and values are lists that grow."""
+    """The same in float64, without a preallocated cache: keys and values are lists that grow."""
     def rotated(x, position):
         angle = position * 10000.0 ** (-numpy.arange(DIM // 2) / (DIM // 2))
         low, high = x[..., :DIM // 2], x[..., DIM // 2:]
@@ -229,7 +229,7 @@ def decode_truth(numpy):
 
 def rows():
     elements = sum(int(numpy.prod(shape)) for _, shape in shapes())
-    # Random weights have close calls, which rounding to bfloat16 decides otherwise in each library: those tokens are not compared.
+    # With random weights some logits are nearly equal, and rounding to bfloat16 picks different tokens in each library: not compared.
     return [Row(f"decode {kind}", f"{TOKENS} tokens, one at a time, {elements / 1e6:.0f} million parameters in {kind}",
                 inputs_of(kind), decode, torch=decode_torch, eager=True, limit=("read", TOKENS * size * elements),
                 least={"jax": 1.0, "torch": 1.0}, compared=kind != "bfloat16", exact=True, truth=decode_truth)

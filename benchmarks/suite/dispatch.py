@@ -1,4 +1,4 @@
-"""What a call costs beside its arithmetic: compiled calls of small programs, and operations called one by one."""
+"""The overhead of a call: compiled calls of small programs, and operations called one by one."""
 
 import numpy
 
@@ -38,7 +38,7 @@ def add(library):
 
 
 def evaluated(function):
-    """MLX is lazy: each result is asked for, as the others compute it."""
+    """MLX is lazy: evaluates each result, since the others compute it at once."""
     def maker(mx):
         inner = function(mx)
 

@@ -1,4 +1,4 @@
-"""The planner of einsum: how long it takes to find the order of many products, and how good its orders are."""
+"""The planner of einsum: how long it takes to find contraction orders of many operands, and how good its orders are."""
 
 import math
 
@@ -18,7 +18,7 @@ def equations():
         count = 5 + number % 16
         terms = [[] for _ in range(count)]
         letters = iter(LETTERS)
-        for place in range(1, count):  # a random tree, so that all are connected
+        for place in range(1, count):  # a random tree connects all operands
             letter = next(letters)
             terms[place].append(letter)
             terms[int(random.integers(0, place))].append(letter)
@@ -64,7 +64,7 @@ def cost(text, sizes, path):
 
 
 def quality(library, jax):
-    """Geometric mean of the cost of our orders over those of opt_einsum's automatic choice."""
+    """Geometric mean of the cost of our orders over opt_einsum's automatic choice."""
     import opt_einsum
     total = 0.0
     for text, shapes, sizes in equations():

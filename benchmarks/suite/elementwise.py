@@ -1,4 +1,4 @@
-"""Elementwise chains, activations, norms, softmax, losses and optimisers: bound by memory or by the vector functions."""
+"""Elementwise chains, activations, norms, softmax, losses and optimisers: bound by memory or by vector functions."""
 
 import ml_dtypes
 import numpy
@@ -11,7 +11,7 @@ BYTES = 4 * N * N
 
 
 def gradients(function, pull_back):
-    """The program that gives the gradients of sum(function(...) * cotangent) with respect to all but the last input."""
+    """The program that returns the gradients of sum(function(...) * cotangent) with respect to all but the last input."""
     def program(library):
         inner = function(library)
 
@@ -27,8 +27,8 @@ def gradient(function):
 
 
 def torch_gradient(function):
-    """The backward pass alone: the first call makes the graph, and it is kept. Our gradients and jax's do not run the forward
-    pass either, but for what the backward pass needs of it."""
+    """Only the backward pass: the first call builds the graph, which is kept. Our gradients and jax's also run only the parts of the
+    forward pass that the backward pass needs."""
     def program(torch, prepare=lambda inner: inner):
         inner, graph = prepare(function(torch)), {}
 
@@ -51,7 +51,7 @@ def mlx_gradient(function):
 
 def same(name, what, forward, least, backward=None, shapes=((N, N),), moved=2 * BYTES, moved_back=3 * BYTES, dtype=numpy.float32,
          suffix="", tolerance=1e-5, peers=("torch", "mlx", "numpy"), **options):
-    """Rows of a function, and of its gradients where `backward` says what they should reach."""
+    """Rows of a function, and of its gradients if `backward` gives their targets."""
     makers = {peer: forward.get(peer) for peer in peers}
     found = [Row(name + suffix, what, normal(*shapes, dtype=dtype), forward["jax"], limit=("copy", moved), least=least,
                  tolerance=tolerance, **makers, **options)]

@@ -1,4 +1,4 @@
-"""Mixtures of experts: a gated feed-forward layer, and the routing alone. jax multiplies by ragged_dot, torch expert by expert."""
+"""Mixtures of experts: a gated feed-forward layer, and the routing alone. jax multiplies with ragged_dot, torch expert by expert."""
 
 import ml_dtypes
 import numpy
@@ -56,7 +56,7 @@ def layer_truth(numpy):
 
 
 def torch_layer(torch):
-    """As transformers does it: the tokens of each expert are taken, multiplied and added back."""
+    """As in the transformers package: the tokens of each expert are taken, multiplied and added back."""
     functional = torch.nn.functional
 
     def loop(tokens, gate, gated, up, down):
@@ -112,7 +112,7 @@ def rows():
             least={"jax": 6, "torch": 2, "memory": 0.2}, truth=layer_truth, memory=True),
         Row("MoE layer bf16", f"{shape}, bf16", layer_inputs(ml_dtypes.bfloat16), layer, torch=torch_layer,
             limit=("bf16", operations), least={"jax": 6, "torch": 2, "memory": 0.2}, truth=layer_truth, tolerance=3e-2, memory=True),
-        # The order of copies within an expert is each library's own: it is not compared.
+        # The order of copies within an expert differs between libraries and is not compared.
         Row("MoE routing 8192x32 top 4", "(8192,32) f32 to weights, experts, order, sizes and loss",
             lambda random: (random.standard_normal((8192, EXPERTS)).astype(numpy.float32),), routing, torch=torch_routing,
             least={"jax": 8}, checked=lambda outputs: outputs[:4], memory=True),

@@ -16,7 +16,7 @@ def reals(*shape):
 
 
 def transform(name, what, inputs, function, **keywords):
-    """One function of the modules numpy.fft, scipy.fft and torch.fft, which have the same names."""
+    """One function of numpy.fft, scipy.fft and torch.fft, which use the same names."""
     return Row(f"{function} {name}", what, inputs, lambda jax: getattr(jax.numpy.fft, function),
                torch=lambda torch: getattr(torch.fft, function), numpy=lambda numpy: getattr(numpy.fft, function),
                scipy=lambda scipy: getattr(scipy.fft, function), least=AHEAD, tolerance=1e-5, **keywords)

@@ -1,6 +1,6 @@
-"""Fused norms, softmax, cross-entropy, GELU with dropout, SwiGLU and Adam, forwards and backwards, as capibara.kernels runs them.
+"""Fused norms, softmax, cross-entropy, GELU with dropout, SwiGLU and Adam, forward and backward, with capibara.kernels.
 
-The peers run what they have for it: jax its own functions and compositions, compiled; PyTorch its own operations.
+The peers run their equivalents: jax its own functions and compositions, compiled; PyTorch its own operations.
 """
 
 import ml_dtypes
@@ -12,7 +12,7 @@ from .row import Row
 
 
 def fused(name, otherwise):
-    """The program that calls capibara's kernel of this name; the peer, which has no such module, runs the other one."""
+    """The program that calls capibara's kernel of this name; the peer, which lacks that module, runs the other one."""
     def program(jax):
         if jax.__name__ != "capibara.jax":
             return otherwise(jax)
@@ -22,7 +22,7 @@ def fused(name, otherwise):
 
 
 def backward(function):
-    """The backward pass alone: the first call runs the forward pass, compiled, and what that saves is kept, as torch keeps its graph."""
+    """Only the backward pass: the first call runs the compiled forward pass and keeps its residuals, as torch keeps its graph."""
     def program(jax):
         inner, kept = jax.jit(function(jax)), {}
         pull_back = jax.jit(lambda pull, cotangent: pull(cotangent))
@@ -103,7 +103,7 @@ def gelu_dropout_torch_gradient(torch):
 
 
 def dropout_rows(dtype, suffix):
-    # Other random numbers on every side, so nothing to compare here; python/tests/kernels/test_kernels_dense.py has the values.
+    # Random numbers differ between libraries, so nothing is compared here; python/tests/kernels/test_kernels_dense.py checks the values.
     size = N * N * numpy.dtype(dtype).itemsize
     options = dict(least={"jax": 4, "torch": 1.2}, widen=False, unlike=("jax", "torch"), compared=False, memory=True)
     return [

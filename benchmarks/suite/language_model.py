@@ -11,12 +11,12 @@ from .row import Row
 SHAPE = {"vocabulary": 512, "width": 128, "layers": ["attention+mlp", "mamba+mlp", "attention+moe"], "hidden": 256}
 BATCH, LENGTH = 16, 128
 RATE, B1, B2, EPSILON, DECAY = 1e-3, 0.9, 0.99, 1e-8, 0.1
-OPERATIONS = 1_491_968  # of a forward pass for each token: LanguageModel(**SHAPE).flops_per_token(LENGTH)
+OPERATIONS = 1_491_968  # per token in a forward pass: LanguageModel(**SHAPE).flops_per_token(LENGTH)
 TESTS = Path(__file__).resolve().parents[2] / "python" / "tests" / "training"
 
 
 def sizes(prefix, layer, width=128, hidden=256, inner=256, state=16, rank=8, experts=4):
-    """The parameters of one layer: what training.LanguageModel(**SHAPE).shapes() says."""
+    """The parameters of one layer, as returned by training.LanguageModel(**SHAPE).shapes()."""
     mixer, feed = layer.split("+")
     yield from ((prefix + "mixer_norm.scale", (width,)), (prefix + "feed_norm.scale", (width,)))
     if mixer == "attention":
@@ -73,7 +73,7 @@ def step(jax):
 
 
 def rows():
-    # A step is three forward passes; docs/training.md says how operations are counted.
+    # A step counts as three forward passes; docs/training.md explains how operations are counted.
     return [Row("language model step", f"{BATCH} x {LENGTH} tokens, 0.9 million parameters, attention, Mamba and experts", inputs, step,
                 torch=language_model_torch.step_of(SHAPE["layers"], RATE, B1, B2, EPSILON, DECAY),
                 state=True, limit=("f32", 3 * OPERATIONS * BATCH * LENGTH), least={"jax": 1.0, "torch": 1.0}, tolerance=1e-3,

@@ -74,7 +74,7 @@ def loss(torch, p, tokens, layers):
 
 
 def step_of(layers, rate, b1, b2, epsilon, decay):
-    """A maker of a step (state, tokens) -> (state, loss): AdamW written out, as the other libraries run it."""
+    """Makes a step (state, tokens) -> (state, loss), with AdamW written out as for the other libraries."""
     def maker(torch):
         def run(state, tokens):
             params = {name: value.requires_grad_() for name, value in state["params"].items()}

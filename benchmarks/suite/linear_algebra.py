@@ -1,4 +1,4 @@
-"""Batches of small matrices of orders 4 to 64: cholesky factors, linear systems, qr, eigenvalues and singular values."""
+"""Batches of small matrices of order 4 to 64: Cholesky factors, linear systems, QR, eigenvalues and singular values."""
 
 import numpy
 
@@ -49,7 +49,7 @@ def rows():
             Row(f"qr {count} of {order}", batch, general(count, order), lambda jax: lambda a: tuple(jax.numpy.linalg.qr(a)),
                 torch=lambda torch: lambda a: tuple(torch.linalg.qr(a)), numpy=lambda numpy: lambda a: tuple(numpy.linalg.qr(a)),
                 least=AHEAD, tolerance=1e-4),
-            # Signs of vectors are arbitrary: the values are compared.
+            # Signs of the vectors are arbitrary, so only the values are compared.
             Row(f"eigh {count} of {order}", batch, symmetric(count, order), lambda jax: lambda a: tuple(jax.numpy.linalg.eigh(a)),
                 torch=lambda torch: lambda a: tuple(torch.linalg.eigh(a)), numpy=lambda numpy: lambda a: tuple(numpy.linalg.eigh(a)),
                 least=AHEAD, tolerance=1e-4, checked=lambda out: out[0]),

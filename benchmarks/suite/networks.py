@@ -91,7 +91,7 @@ def numpy_program(numpy):
 
 def network(name, batch, widths, least):
     products = sum(a * b for a, b in zip(widths, widths[1:]))
-    operations = 2 * batch * (3 * products - widths[0] * widths[1])  # no gradient of the images
+    operations = 2 * batch * (3 * products - widths[0] * widths[1])  # no gradient with respect to the images
     return Row(name, f"batch {batch}, widths {'-'.join(map(str, widths))} f32, SGD", network_inputs(batch, widths), program,
                torch=torch_program, mlx=mlx_program, numpy=numpy_program, state=True, limit=("f32", operations), least=least,
                tolerance=1e-4)

@@ -1,7 +1,7 @@
 """Programs of ocean models in float64 on one thread: equation of state, isoneutral mixing, turbulent kinetic energy.
 
-Written from the physics: the international equation of state of sea water of 1980, slopes of neutral surfaces on a grid of
-triads with tapering, and a closure of turbulent kinetic energy with an implicit vertical solve.
+Written from the physics: the 1980 international equation of state of sea water, slopes of neutral surfaces on a grid of
+triads with tapering, and a turbulent kinetic energy closure with an implicit vertical solve.
 """
 
 import numpy
@@ -40,7 +40,7 @@ def water(size):
 
 
 def grid(size):
-    """(x, y, z) with the vertical an eighth of the horizontal, about `size` points."""
+    """A shape (x, y, z) of about `size` points, whose vertical size is an eighth of the horizontal."""
     depth = max(8, round((size / 64) ** (1 / 3)))
     side = max(8, round((size / depth) ** 0.5))
     return side, side, depth
@@ -59,7 +59,7 @@ def ocean(size):
 
 
 def mixing(xp):
-    """The tensor of mixing along neutral surfaces: slopes of four triads per face, tapered where they are steep."""
+    """The mixing tensor along neutral surfaces: slopes of four triads per face, tapered where they are steep."""
     steepest, width, diffusivity, small = 4e-3, 1e-3, 1000.0, 1e-20
     spacing = 1e4
 
@@ -120,14 +120,14 @@ def turbulence_inputs(size):
 def turbulence(xp, scan):
     """One step: length scale bounded by the walls, production, an implicit vertical solve, and limited transport in x.
 
-    `scan(step, start, slices)` walks along the vertical and returns what each step gave, stacked along the last axis.
+    `scan(step, start, slices)` iterates along the vertical and returns the results of all steps, stacked along the last axis.
     """
     step_seconds, mixing_share, dissipation, least_length, spacing = 3600.0, 0.1, 0.7, 1e-8, 1e4
 
     def run(energy, shear, stability, stress, heights, speed):
         root = xp.sqrt(xp.maximum(energy, 0.0))
         free = 1.4142135623730951 * root / xp.sqrt(xp.maximum(stability, 1e-12))
-        # A length may not grow faster than the distance from the surface or the bottom.
+        # A length must not grow faster than the distance from the surface or the bottom.
         down = scan(lambda held, now: (xp.minimum(held + now[1], now[0]),) * 2, free[:, :, 0] * 0 + 1e-3,
                     (free, heights + 0.0 * free))
         both = scan(lambda held, now: (xp.minimum(held + now[1], now[0]),) * 2, free[:, :, 0] * 0 + 1e-3,
@@ -189,7 +189,7 @@ def plain_scan(stack):
 
 
 class TorchNames:
-    """torch under the few of numpy's names that the programs use."""
+    """torch under the numpy names that the programs use."""
 
     def __init__(self, torch):
         self.torch = torch

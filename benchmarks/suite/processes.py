@@ -21,7 +21,7 @@ def milliseconds(function):
 
 
 def import_time(library, module):
-    """Of a fresh interpreter that has imported nothing: the best of five."""
+    """Start-up time of an interpreter that imports nothing: the best of five."""
     name = {"capibara": "capibara.jax", "mlx": "mlx.core"}.get(library, library)
     code = f"import time; started = time.perf_counter(); import {name}; print(1e3 * (time.perf_counter() - started))"
     return min(float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
@@ -29,7 +29,7 @@ def import_time(library, module):
 
 
 def cpp_call(line):
-    """A figure that the C++ program benchmarks/cpu/dispatch.cpp prints, in microseconds."""
+    """A figure printed by the C++ program benchmarks/cpu/dispatch.cpp, in microseconds."""
     def measure(library, module):
         program = os.path.join(os.environ["CAPIBARA_BUILD"], "benchmarks", "dispatch")
         for text in subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines():
@@ -51,7 +51,7 @@ def ten_operations(library, jax):
 
 
 def warm(jax):
-    """Loads the code generator, which the first compilation of a process does."""
+    """Loads the code generator, as the first compilation of a process does."""
     jax.block_until_ready(jax.jit(lambda x: x * 2.0 + 1.0)(jax.numpy.ones(5)))
 
 
@@ -75,7 +75,7 @@ def compile_layers(layers):
 
 
 def many_loops(jax, count):
-    """A program of loops that differ in a constant each, so that none can be compiled for another."""
+    """A program of loops that each differ in a constant, so that none can share another's code."""
     def run(x):
         for number in range(count):
             bound, factor = 3 + number % 7, 1.0 + (number + 1) * 1e-6
@@ -131,7 +131,7 @@ print(1e3 * (time.perf_counter() - started))
 
 
 def from_disk(library, jax):
-    """The second of two processes that share a folder of object code; tracing is not counted."""
+    """The second of two processes that share an object-code cache folder; tracing is not counted."""
     with tempfile.TemporaryDirectory() as folder:
         environment = dict(os.environ, CAPIBARA_CACHE=folder)
         times = [float(subprocess.run([sys.executable, "-c", CACHED], env=environment, check=True, capture_output=True,
@@ -156,7 +156,7 @@ def forget_peak():
 
 
 def step_memory(library, module):
-    """Peak of a training step above what the process held before it made the parameters, after one warm step."""
+    """Peak memory of a training step, after one warm-up step, above the process's memory before it made the parameters."""
     shape = transformer.GPT2
     before = memory("VmRSS")
     state, tokens = transformer.inputs_of(shape)(numpy.random.default_rng(7))
@@ -178,7 +178,7 @@ def step_memory(library, module):
 
 
 def carry_in_place(library, jax):
-    """Peak above the baseline of a scan that updates one row at a time of a carry of 1 GiB that is donated."""
+    """Peak memory above the baseline of a scan that updates a donated 1 GiB carry one row at a time."""
     before = memory("VmRSS")
     carry = jax.numpy.zeros((1 << 14, 1 << 14), jax.numpy.float32)
     jax.block_until_ready(carry)

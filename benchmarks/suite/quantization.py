@@ -66,7 +66,7 @@ def update(jax):
 
 
 def lloyd(jax):
-    """Ten iterations from given codes."""
+    """Ten iterations from the given codes."""
     jnp, nearest = jax.numpy, encode(jax)
 
     def step(_, codebook, x):

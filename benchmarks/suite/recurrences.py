@@ -9,7 +9,7 @@ LENGTH = 2048
 
 
 def fused(name, peer):
-    """capibara's fused operation beside what a user of jax writes."""
+    """capibara's fused operation, and what a user of jax would write."""
     def program(jax):
         if jax.__name__.startswith("capibara"):
             from capibara import kernels
@@ -19,7 +19,7 @@ def fused(name, peer):
 
 
 def sum_of(program):
-    """The gradients of a weighted sum, the cotangent being the last input."""
+    """The gradients of a weighted sum; the cotangent is the last input."""
     def made(jax):
         inner = program(jax)
         return lambda *inputs: jax.vjp(inner, *inputs[:-1])[1](inputs[-1])
@@ -81,7 +81,7 @@ def ssd_inputs(length, heads, dim, state, dtype=numpy.float32):
 
 
 def ssd_by_einsum(jax):
-    """All chunks at once, as the paper's listing has it."""
+    """All chunks at once, as in the paper's listing."""
     jnp, chunk = jax.numpy, 64
 
     def run(x, dt, A, B, C):

@@ -1,4 +1,4 @@
-"""What one row of the benchmark suite is: its inputs, one program per library, its limit and what it should reach."""
+"""One row of the benchmark suite: its inputs, one program per library, its limit and its targets."""
 
 from dataclasses import dataclass, field
 from typing import Callable, Optional
@@ -11,7 +11,7 @@ class Row:
     """A program that every library runs on the same inputs.
 
     Each program is made by a function of its library's module and takes the inputs as that library's arrays. `program`
-    is written once on jax's interface: capibara and jax both run it, compiled as one function. Where `state` is true the
+    is written once on jax's interface: capibara and jax both run it, compiled as one function. If `state` is true the
     first argument is the state of a training loop: the program returns (state, rest), and the next call starts from it.
     """
 
@@ -26,19 +26,19 @@ class Row:
     numba: Optional[Callable] = None
     faiss: Optional[Callable] = None
     threads: int = 2
-    wide: bool = False  # 64-bit types are on
+    wide: bool = False  # 64-bit types are enabled
     state: bool = False
-    eager: bool = False  # the program is called as it is, without jit
-    blocking: bool = True  # each call is waited for; otherwise the last call of a repetition only
+    eager: bool = False  # the program is called without jit
+    blocking: bool = True  # every call is awaited; otherwise only the last one of a repetition
     limit: Optional[tuple] = None  # (kind of limit, amount): ("f32", floating point operations), ("copy", bytes), ...
-    least: dict = field(default_factory=dict)  # what it should reach: {"jax": 1.2, "limit": 0.88, "memory": 0.1}
+    least: dict = field(default_factory=dict)  # targets: {"jax": 1.2, "limit": 0.88, "memory": 0.1}
     tolerance: float = 1e-4  # largest difference from float64, as a share of the largest value
-    checked: Callable = None  # outputs -> those compared; all of them by default
+    checked: Callable = None  # outputs -> the outputs to compare; all of them by default
     truth: Optional[Callable] = None  # (numpy) -> function in float64; by default jax runs `program` in float64
-    widen: bool = True  # the truth of jax has inputs and types of 64 bits; False: of the row's own types
+    widen: bool = True  # jax computes the truth with 64-bit inputs and types; False: with the row's own types
     unlike: tuple = ()  # peers whose results may differ: other random numbers
-    exact: bool = False  # equal to the truth bit by bit
-    memory: bool = False  # the temporaries of capibara and jax are counted; `least` may ask for a share of jax's at most
+    exact: bool = False  # must equal the truth bit for bit
+    memory: bool = False  # temporaries of capibara and jax are counted; `least` may limit the share of jax's
     compared: bool = True  # False where there is nothing to compare: dispatch
     torch_compile: bool = False  # also run through torch.compile, as the peer "torch.compile"
     mlx_compile: bool = False  # and through mlx.core.compile, as the peer "mlx.compile"
@@ -55,9 +55,9 @@ class Row:
 
 @dataclass
 class ProcessRow:
-    """Something measured once in each of several fresh processes: a first call, the memory of a step, an import.
+    """A figure measured once in each of several fresh processes: a first call, the memory of a step, an import.
 
-    `measure` gets the name of the library and its module (None where the import itself is measured) and returns the figure.
+    `measure` gets the name of the library and its module (None if the import itself is measured) and returns the figure.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ProcessRow:
     unit: str = "ms"
     threads: int = 2
     least: dict = field(default_factory=dict)
-    disk_cache: bool = False  # capibara's cache of object code: off unless it is what is measured
+    disk_cache: bool = False  # capibara's object-code cache: off unless it is being measured
     repeat: int = 3
 
     limit = None

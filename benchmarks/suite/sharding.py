@@ -16,7 +16,7 @@ DEEP_GPT = transformer.Shape(layers=48, width=64, heads=4, vocabulary=256, batch
 
 
 def mesh_of(jax, sizes, names):
-    jax.config.update("jax_num_cpu_devices", DEVICES)  # before the first device is asked for
+    jax.config.update("jax_num_cpu_devices", DEVICES)  # before the first device query
     return jax.make_mesh(sizes, names, (jax.sharding.AxisType.Auto,) * len(names))
 
 
@@ -41,7 +41,7 @@ def best(call, wait):
 
 
 def collective(operation, size):
-    """A jitted shard_map whose argument has `size` bytes in all."""
+    """A jitted shard_map whose argument has `size` bytes in total."""
     def measure(library, jax):
         mesh = mesh_of(jax, (DEVICES,), ("x",))
         spec = jax.sharding.PartitionSpec("x")
@@ -146,7 +146,7 @@ def gpt_compile(split):
 
 
 def step_memory(strategy):
-    """Peak of a data-parallel MLP step above what the process held before, after one warm step."""
+    """Peak memory of a data-parallel MLP step, after one warm-up step, above the process's memory before."""
     def measure(library, jax):
         width, batch = 2048, 1024
         mesh = mesh_of(jax, (DEVICES,), ("data",))

@@ -9,7 +9,7 @@ COUNT = 100000
 
 
 def uniform(dtype, *ranges):
-    """Arrays of one length, each uniform between two numbers."""
+    """Arrays of the same length, each uniform between two numbers."""
     return lambda random: tuple(random.uniform(low, high, COUNT).astype(dtype) for low, high in ranges)
 
 

@@ -77,5 +77,5 @@ def rows():
     return [
         Row("spiking_neuron", f"spikes and gradients, {STEPS} steps of {NEURONS} f32", inputs, both, torch=both_torch,
             limit=("copy", 5 * BYTES), least={"jax": 8.0, "torch": 10.0}, widen=False, tolerance=1e-4, memory=True,
-            checked=lambda out: (out[0].mean(), (out[1] * out[1]).mean())),  # rounding moves a spike here and there
+            checked=lambda out: (out[0].mean(), (out[1] * out[1]).mean())),  # rounding moves a few spikes
     ]

@@ -1,4 +1,4 @@
-"""Temporaries of fused kernels on shapes that are too long to time beside jax: what a program needs besides operands and results."""
+"""Temporaries of fused kernels, the memory needed besides operands and results, on shapes that take jax too long to time."""
 
 import libraries
 import numpy
@@ -10,7 +10,7 @@ LENGTH = 8192
 
 
 def megabytes(program):
-    """Of jax what XLA plans, without running it; of capibara the counted peak of a call."""
+    """For jax XLA's plan, without running it; for capibara the counted peak of a call."""
     def measure(library, jax):
         arrays = [jax.numpy.asarray(x) for x in inputs_of(LENGTH)(numpy.random.default_rng(7))]
         return libraries.temporaries(jax, jax.jit(program(jax)).lower(*arrays).compile(), arrays) / 1e6

@@ -20,7 +20,7 @@ class Shape:
 
     @property
     def operations(self):
-        """Of the products of a step, forward and backward."""
+        """Operations of a step's matmuls, forward and backward."""
         tokens = self.batch * self.length
         block = 12 * self.width**2 + 2 * self.length * self.width
         return 6 * tokens * (self.layers * block + self.width * self.vocabulary)
@@ -31,7 +31,7 @@ CHARACTERS = Shape(layers=4, width=128, heads=4, vocabulary=65, batch=12, length
 
 
 def initial(shape, random):
-    """Parameters, Adam's means and squares, and a batch of tokens."""
+    """Parameters, Adam's first and second moments, and a batch of tokens."""
     def weights(*sizes):
         return 0.02 * random.standard_normal(sizes, dtype=numpy.float32)
 
@@ -225,7 +225,7 @@ def mlx_step(shape):
 
 
 def checked(outputs):
-    """The loss of the first step. Adam's first change is the sign of each gradient, which rounding may turn."""
+    """Only the loss of the first step. Adam's first update is the sign of each gradient, which rounding may flip."""
     return [outputs[1]]
 
 

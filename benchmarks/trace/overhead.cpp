@@ -1,4 +1,4 @@
-// What the library itself costs: one eager operation, one call of a compiled function, tracing, grad and lowering.
+// The overhead of the library: one eager operation, one call of a compiled function, tracing, grad and lowering.
 #include <capibara/capibara.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace lax = capibara::jax::lax;
 
 namespace {
 
-// The median of seven rounds, each as many calls as fill about 50 ms, in microseconds per call.
+// Microseconds per call: the median of seven rounds of about 50 ms each.
 double microseconds_per_call(const std::function<void()>& call) {
   using Clock = std::chrono::steady_clock;
   auto time = [&](int64_t calls) {

@@ -1,12 +1,12 @@
-"""Training over meshes beside one device: losses, bytes on a device beside the plan's, a run that is killed and goes on elsewhere.
+"""Training over meshes against one device: losses, bytes per device against the plan, a run that is killed and resumes on another mesh.
 
     PYTHONPATH=build/release/python python3 benchmarks/training/meshes.py [--model dense|experts|named ...] [--parameters 30e6]
         [--steps 50] [--batch 8] [--length 64] [--mesh data=2,fsdp=4 ...] [--processes 4] [--no-kill]
 
-Each mesh trains in a process of its own with eight CPU devices, the same batches and first parameters. The last run of a model is killed
-(SIGKILL) in the middle of its steps on one mesh and goes on from its checkpoint on another. `--processes` adds runs whose eight devices
-are those of as many MPI processes. A line says by how much the losses differ from those of one device at most, relative to them, and
-what a device holds in MiB (planned beside it) of parameters, optimizer state and gradients. Exit code 1 where losses differ by more
+Each mesh trains in its own process with eight CPU devices, the same batches and initial parameters. The last run of a model is killed
+(SIGKILL) in the middle of its steps on one mesh and resumes from its checkpoint on another. `--processes` adds runs whose eight devices
+are spread over that many MPI processes. A line shows the maximum relative difference of the losses from those of one device, and the
+MiB that a device holds (planned in parentheses) of parameters, optimizer state and gradients. Exit code 1 if losses differ by more
 than 1e-3 of their size, or a figure from its plan.
 """
 
@@ -28,7 +28,7 @@ TOLERANCE = 1e-3
 
 
 def language_model(training, kind, parameters):
-    """A model of four layers with about so many parameters."""
+    """A model of four layers with about this many parameters."""
     layer, vocabulary = ("attention+moe" if kind == "experts" else "attention+mlp"), 512
 
     def make(width):
@@ -58,7 +58,7 @@ def named_model(parameters):
 
 
 def work(options, mesh, folder, kill_at=None):
-    """Trains, and prints what is measured as JSON."""
+    """Trains, and prints the measurements as JSON."""
     import numpy as np
 
     import capibara.jax as jax
@@ -98,7 +98,7 @@ def work(options, mesh, folder, kill_at=None):
 
 
 def run(options, mesh, folder="", kill_at=None, processes=1):
-    """The measurements of a run in a process of its own, None where it was killed."""
+    """The measurements of a run in its own process, None if it was killed."""
     arguments = [sys.executable, os.path.abspath(__file__), "--work", mesh or "-"]
     for name in ("model", "parameters", "steps", "batch", "length"):
         arguments += [f"--{name}", str(getattr(options, name))]
@@ -124,7 +124,7 @@ def mib(count):
 
 
 def line(name, alone, got):
-    """Prints a row; whether it is as it must be."""
+    """Prints a row; returns True if it is as expected."""
     wanted = alone["losses"][got["first"]:]
     worst = max(abs(a - b) / abs(b) for a, b in zip(got["losses"], wanted))
     held, planned = got["bytes"]["held"], got["bytes"]["planned"]
@@ -134,7 +134,7 @@ def line(name, alone, got):
 
 
 def measure(options):
-    """Trains one model over its meshes; whether every row is as it must be."""
+    """Trains one model over its meshes; returns True if every row is as expected."""
     alone = run(options, "")
     print(f"{options.model}, {alone['parameters'] / 1e6:.1f} million parameters, {options.steps} steps of "
           f"{options.batch} x {options.length}: loss {alone['losses'][0]:.4f} to {alone['losses'][-1]:.4f} on one "

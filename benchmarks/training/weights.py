@@ -1,11 +1,11 @@
-"""Weights as codes: what they lose of a trained text model, and how fast models decode with them.
+"""Quantized weights: how much quality a trained text model loses, and how fast models decode with them.
 
     PYTHONPATH=build/release/python python3 benchmarks/training/weights.py [--seconds 120] [--text FILE] [--decode 31m 124m 1b] [--rounds 5]
 
-First a model of 30 million parameters learns the demo's text for so many seconds (0: none), and its perplexity on held-out text is
-printed with each kind of weights, beside that of float32. Then models with random weights decode, all kinds interleaved in each round:
-bytes of the parameters and the median of tokens/s with the least and the greatest. Batch 1 is `training.Generator`, with its cache; batch
-8 is `LanguageModel.apply` of one token for each of eight rows, without what came before. Exit code 1 where int8 loses more than 1 % or
+First a model of 30 million parameters learns the demo's text for that many seconds (0: skipped), and its perplexity on held-out text is
+printed for each kind of weights, next to float32's. Then models with random weights decode, all kinds interleaved in each round:
+bytes of the parameters and the median of tokens/s with minimum and maximum. Batch 1 is `training.Generator`, with its cache; batch
+8 is `LanguageModel.apply` of one token for each of eight rows, without earlier tokens. Exit code 1 if int8 loses more than 1 % or
 int4 more than 4 % of perplexity, or int4 is not 1.6 times as fast as int8 at batch 1 in a model of 100 million parameters or more.
 """
 

@@ -1,4 +1,4 @@
-/* Runs a program of jax that the build has made a C function of: a thousand steps of y -= step * y. */
+/* Runs a jax program that the build has compiled to a C function: a thousand steps of y -= step * y. */
 #include <math.h>
 #include <stdalign.h>
 #include <stdio.h>

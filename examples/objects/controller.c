@@ -1,4 +1,4 @@
-/* Balances a pole on a cart: the controller is a function of jax, the mechanics stand for the real machine.
+/* Balances a pole on a cart: the controller is a jax function, the mechanics stand in for the real machine.
    Every 20 ms the state is measured and the controller plans the forces of the next second. */
 #include <math.h>
 #include <stdalign.h>

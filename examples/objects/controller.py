@@ -1,4 +1,4 @@
-"""Exports a model predictive controller of a cart with a pole: 25 steps of gradient descent on the forces of the next second."""
+"""Exports a model predictive controller for a cart-pole system: 25 steps of gradient descent on the forces of the next second."""
 import pathlib
 
 import jax
@@ -28,7 +28,7 @@ def cost(forces, state):
 
 
 def control(state, forces):
-    """The force to apply now, and the plan for what follows, which begins the next call."""
+    """The force to apply now, and the plan for the following steps, which is the starting point of the next call."""
     def improve(_, carried):
         forces, momentum = carried
         gradient = jax.grad(cost)(forces, state)

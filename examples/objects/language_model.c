@@ -1,5 +1,5 @@
-/* Continues a text letter by letter: the decode step of a transformer that jax trained, with its weights in a file that is
-   mapped. Keys and values of the letters so far go from one call to the next. */
+/* Continues a text letter by letter: the decode step of a transformer trained with jax, with its weights in a
+   memory-mapped file. Keys and values of the letters so far are passed from one call to the next. */
 #include <fcntl.h>
 #include <stdalign.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-"""Trains a small transformer on letters, and exports the step that appends one letter to a text: keys and values are kept."""
+"""Trains a small transformer on letters, and exports the step that appends one letter to a text, with a cache of keys and values."""
 import pathlib
 import sys
 
@@ -48,7 +48,7 @@ def logits(params, text):
 
 
 def decode(params, cache, letter, place):
-    """The letter after this one, the most likely, and the keys and values with those of this place."""
+    """The most likely next letter, and the cache with the keys and values of this position written."""
     x = (params["letters"][letter] + params["places"][place])[None]
     seen, written = (jnp.arange(LENGTH) <= place)[None], []
     for layer, kept in zip(params["layers"], cache):

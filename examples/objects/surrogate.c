@@ -1,5 +1,5 @@
 /* Heat flows through a rod whose conductivity depends on temperature. A network in an object file gives the conductivity of
-   all cells; beside it runs the formula that it was trained on, and the temperatures are compared at the end. */
+   all cells; a second run uses the formula that it was trained on, and the temperatures are compared at the end. */
 #include <math.h>
 #include <stdalign.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void by_formula(const float *temperature, float *conductivity) {
   }
 }
 
-/* Explicit differences: both ends are held at 2.5 and 0.2. */
+/* An explicit finite-difference step: the ends are held at 2.5 and 0.2. */
 static void conduct(float *temperature, void (*law)(const float *, float *)) {
   const float ratio = 0.15f; /* dt / dx^2 */
   float conductivity[cells], flow[cells];

@@ -1,4 +1,4 @@
-"""Trains a network in the place of a material law, the conductivity of a gas by temperature, and exports it for 200 cells at once."""
+"""Trains a network to replace a material law, the conductivity of a gas by temperature, and exports it for 200 cells at once."""
 import pathlib
 
 import jax
@@ -9,7 +9,7 @@ CELLS = 200
 
 
 def conductivity(t):
-    """What the network learns: stands for a table or a code that takes long."""
+    """The law to learn; stands in for a table or a slow computation."""
     return 0.05 + t**2.5 / (1 + t**2) + 0.1 * jnp.sin(3 * t)
 
 

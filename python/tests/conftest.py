@@ -1,4 +1,4 @@
-"""Takes a share of the cases of wide tests: with CAPIBARA_SHARE=N the first case of each function and one in N of the rest."""
+"""Selects a share of the cases of wide tests: with CAPIBARA_SHARE=N the first case of each function and one in N of the rest."""
 
 import os
 import zlib

@@ -1,4 +1,4 @@
-"""Where the PJRT plugin of XLA:CPU is (package xla-cpu-pjrt), and the mark of tests that need it."""
+"""The path of XLA:CPU's PJRT plugin (package xla-cpu-pjrt), and the mark of tests that need it."""
 import os
 import pathlib
 import sys

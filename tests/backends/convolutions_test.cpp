@@ -34,7 +34,7 @@ class Convolution : public KernelTest {
     const Types types = {type_of(dtype, c.lhs), type_of(dtype, c.rhs)};
     check_kernel({"conv_general_dilated", types, attributes(c), {}, sum_tolerance(dtype, dtype, terms)});
   }
-  // An infinity in the input reaches the sums that meet it, and no others: none is multiplied with padding or a gap.
+  // An infinity in the input reaches only the sums that include it: it is never multiplied with padding or a gap.
   void check_infinities(const ConvolutionCase& c) {
     const Primitive primitive = capibara::primitive("conv_general_dilated");
     const Types types = {type_of(DType::float32, c.lhs), type_of(DType::float32, c.rhs)};
@@ -109,7 +109,7 @@ TEST_F(Convolution, WithStridesDilationsAndPadding) {
 }
 
 TEST_F(Convolution, OfWindowsAsLongAsImages) {
-  // What the gradient of the weights is: the window is an image, its features are the batch.
+  // The form of the weight gradient: the window is an image, its features are the batch.
   const ConvDimensionNumbers weights{{1, 0, 2, 3}, {1, 0, 2, 3}, {1, 0, 2, 3}};
   for (DType dtype : {DType::float32, DType::bfloat16, DType::complex64}) {
     check_convolution(dtype, {{3, 5, 12, 16}, {3, 9, 12, 16}, weights, {}, {}, {}, {{1, 1}, {1, 1}}});
@@ -130,7 +130,7 @@ TEST_F(Convolution, OfFeaturesThatFillGroups) {
 }
 
 TEST_F(Convolution, OfDilatedInputs) {
-  // The gradients of strided convolutions: phases with parts of the window, some with none of it.
+  // The gradients of strided convolutions: phases with parts of the window, some with none.
   for (const Ints& dilation : {Ints{2, 2}, Ints{3, 2}, Ints{1, 4}, Ints{6, 3}}) {
     for (const Ints& window_dilation : {Ints{1, 1}, Ints{2, 3}, Ints{4, 2}}) {
       check_convolution(DType::float32,
@@ -160,8 +160,8 @@ TEST_F(Convolution, OfEachFeatureInBands) {
   for (DType dtype : {DType::float32, DType::float64}) {
     for (const Ints& strides : {Ints{1, 1}, Ints{2, 1}, Ints{3, 2}, Ints{1, 5}}) {
       for (const Ints& dilations : {Ints{1, 1}, Ints{2, 3}}) {
-        // Forward, two features out for each, and what the gradient of the kernel is, with infinities that no other sum
-        // may meet.
+        // Forward, two output features for each input, and the form of the kernel gradient, with infinities that must
+        // not reach other sums.
         check_convolution(dtype,
                           {{1, 3, 131, 97}, {3, 1, 3, 4}, images_first, strides, {}, dilations, {{2, 1}, {3, -2}}, 3});
         check_convolution(dtype,
@@ -196,7 +196,7 @@ TEST_F(Convolution, OfPaddedPlanes) {
   }
 }
 
-// Tiles of features by places, read from planes: rows that end inside of vectors, features that do not fill tiles.
+// Tiles of features by positions, read from planes: rows that end inside vectors, features that do not fill tiles.
 TEST_F(Convolution, OfPlacesReadFromPlanes) {
   const ConvDimensionNumbers lines{{0, 1, 2}, {0, 1, 2}, {0, 1, 2}}, turned{{0, 1, 2, 3}, {1, 0, 2, 3}, {0, 1, 2, 3}};
   for (DType dtype : {DType::float32, DType::float64}) {
@@ -210,7 +210,7 @@ TEST_F(Convolution, OfPlacesReadFromPlanes) {
     check_convolution(dtype, {{2, 6, 20, 40}, {10, 3, 3, 3}, images_first, {}, {}, {2, 3}, {{2, 2}, {3, 3}}, 2});
     check_convolution(dtype, {{4, 6, 12, 18}, {10, 6, 3, 3}, images_first, {}, {}, {}, {{-1, 2}, {1, 4}}, 1, 2});
     check_convolution(dtype, {{2, 9, 90}, {8, 9, 7}, lines, {}, {}, {}, {{3, 3}}});
-    for (int64_t size : {1, 2, 3})  // the gradient of a stride: phases with all of the window, or none
+    for (int64_t size : {1, 2, 3})  // the gradient of a stride: phases with the whole window, or none
       check_convolution(dtype, {{2, 12, 9, 19}, {12, 18, size, size}, turned, {}, {2, 2}, {}, {{1, 2}, {2, 1}}});
     check_convolution(dtype, {{2, 12, 9, 19}, {18, 12, 3, 3}, images_first, {}, {2, 3}, {}, {{1, 2}, {2, 1}}});
   }

@@ -8,14 +8,14 @@ enum Kind : int64_t { forward, inverse, from_real, to_real };
 
 class Fourier : public KernelTest {
  protected:
-  // `shape` is that of the numbers before, or after, a real transform.
+  // `shape` is the shape of the real side of a real transform.
   void check_transform(Kind kind, bool wide, Shape shape, std::size_t dimensions = 1) {
     const Ints lengths(shape.end() - static_cast<std::ptrdiff_t>(dimensions), shape.end());
     double count = 1;
     for (int64_t length : lengths) count *= static_cast<double>(length);
     if (kind == to_real) shape.back() = shape.back() / 2 + 1;
     const DType complex = wide ? DType::complex128 : DType::complex64, real = wide ? DType::float64 : DType::float32;
-    // Sums of so many numbers up to 2 are about the root of their count; inverses are divided by it.
+    // Sums of `count` numbers up to 2 are about the square root of `count`; inverse transforms divide by `count`.
     double size = std::sqrt(count);
     if (kind == inverse || kind == to_real) size /= count;
     const double units = wide ? 1.2e-14 : 4e-6;
@@ -48,7 +48,7 @@ TEST_F(Fourier, OfLongLines) {
   check_all({17, 1009});
 }
 
-// Lengths that are multiples of the square of a vector's lanes, on every kind of processor, and lines taken together.
+// Lengths that are multiples of the squared lane count, for every kind of processor, and lines processed together.
 TEST_F(Fourier, WithinLines) {
   for (int64_t n : {16, 48, 64, 112, 128, 192, 256, 320, 768, 1280, 1792, 2048, 2560, 4096, 8192}) check_all({3, n});
   for (int64_t lines : {1, 2, 5, 16, 35}) {

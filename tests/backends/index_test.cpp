@@ -83,7 +83,7 @@ TEST_F(Scatter, WritesRowsElementsAndWindowsInOrder) {
                     {{1}, {0}, {0}, {}, {}}, mode);
       for (DType dtype : {DType::bfloat16, DType::float32, DType::int64}) {
         check_scatter(op, dtype, {8, 16}, type_of(DType::int32, {20000, 1}), {20000, 16}, {{1}, {0}, {0}, {}, {}},
-                      mode);  // threads divide the operand
+                      mode);  // threads split the operand
         check_scatter(op, dtype, {8}, type_of(DType::int32, {3001, 1}), {3001}, {{}, {0}, {0}, {}, {}}, mode);
       }
       check_scatter(op, DType::float32, {50, 3}, type_of(DType::int32, {0, 1}), {0, 3}, {{1}, {0}, {0}, {}, {}}, mode);
@@ -103,7 +103,7 @@ TEST_F(Scatter, DividesManyUpdatesOfFewElementsByTheShapesAlone) {
                     "clip", tolerance, Values::plain);
     }
     check_scatter(op, DType::float32, {400000}, type_of(DType::int32, {50000, 1}), {50000}, {{}, {0}, {0}, {}, {}},
-                  "fill_or_drop");  // threads divide the operand
+                  "fill_or_drop");  // threads split the operand
     for (int64_t run : {2, 3, 7, 16, 23, 65, 130}) {
       check_scatter(op, DType::float32, {9, run}, type_of(DType::int32, {4000, 1}), {4000, run},
                     {{1}, {0}, {0}, {}, {}}, "fill_or_drop");
@@ -135,7 +135,7 @@ class EveryKernel : public KernelTest {};
 TEST_F(EveryKernel, AgreesOnTheSamplesOfTheCatalog) {
   Config wide = config();
   wide.enable_x64 = true;
-  const ConfigScope scope(wide);  // compositions stand for kernels that the reference does not have
+  const ConfigScope scope(wide);  // compositions replace kernels that the reference lacks
   int checked = 0;
   const Family fused = kernel_family();
   for (const Primitive& primitive : catalog()) {
@@ -162,7 +162,7 @@ TEST_F(EveryKernel, AgreesOnTheSamplesOfTheCatalog) {
         for (const ArrayType& type : sample.inputs)
           values.push_back(sample.integers_are_indices && is_integer(type.dtype) ? Values::indices : Values::plain);
         Tolerance tolerance;
-        // A state grows from step to step, and so do its differences.
+        // States grow from step to step, and so do their differences.
         const double steps = primitive.is("selective_scan_grad") || primitive.is("selective_scan") ? 128 : 1;
         if (is_series) tolerance = {512 * epsilon_of(dtype), 512 * epsilon_of(dtype)};
         if (sums && is_inexact(dtype)) tolerance = {64 * steps * epsilon_of(dtype), 4 * steps * epsilon_of(dtype)};

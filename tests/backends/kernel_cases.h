@@ -69,7 +69,7 @@ inline Bytes random_operand(const ArrayType& type, Values values, std::mt19937& 
   return bytes;
 }
 
-// How far a result may be from the reference one: 0 is bitwise (any NaN equals any other).
+// The maximum difference of a result from the reference: 0 is bitwise (any NaN equals any other).
 struct Tolerance {
   double absolute = 0, relative = 0;
 };
@@ -117,7 +117,7 @@ struct KernelCase {
   std::vector<bool> constants = {};  // inputs that a kernel may keep in another form
 };
 
-// Kernels that have run on one thread, to be run again on more.
+// Kernels that have run on one thread and will be run again on more.
 class KernelTest : public ::testing::Test {
  protected:
   // Runs the case on both kernels, whose results must agree, and keeps it for other numbers of threads.
@@ -143,7 +143,7 @@ class KernelTest : public ::testing::Test {
   }
 
   static void SetUpTestSuite() { set_thread_count(1); }
-  // Results are bitwise equal for 1, 2 and 4 threads; of a NaN neither sign nor payload is determined, since an
+  // Results are bitwise equal for 1, 2 and 4 threads; sign and payload of a NaN are undetermined, since an
   // addition on x86 keeps those of the operand that the compiler puts first.
   void TearDown() override {
     for (int threads : {2, 4, 1}) {

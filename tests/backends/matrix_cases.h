@@ -1,11 +1,11 @@
-// Batches of random matrices, and what a kernel of the CPU backend makes of them with several numbers of threads.
+// Batches of random matrices, and the results of CPU kernels on them for several numbers of threads.
 #pragma once
 
 #include "backends/kernel_cases.h"
 
 namespace capibara::cpu {
 
-// A batch of matrices as float64, however they are stored.
+// A batch of matrices as float64, whatever their storage type.
 struct Matrices {
   int64_t batch, rows, cols;
   std::vector<double> values;
@@ -24,7 +24,7 @@ class MatrixTest : public ::testing::Test {
     for (double& value : out.values) value = static_cast<double>(static_cast<float>(uniform(random_)));
     return out;
   }
-  // x times its transpose, and the order on the diagonal.
+  // x times its transpose, plus the order on the diagonal.
   Matrices positive_matrices(int64_t batch, int64_t n) {
     Matrices x = random_matrices(batch, n, n), out = x;
     for (int64_t b = 0; b < batch; ++b) {
@@ -39,7 +39,7 @@ class MatrixTest : public ::testing::Test {
     return out;
   }
 
-  // The results of a kernel, which must be the same bits for 1, 2 and 4 threads and not be left to the reference
+  // The results of a kernel, which must be bitwise equal for 1, 2 and 4 threads and not come from the reference
   // kernel.
   std::vector<Bytes> run(const char* name, DType dtype, std::vector<Matrices> operands, const Attrs& attrs,
                          Types& outputs) {
@@ -70,7 +70,7 @@ class MatrixTest : public ::testing::Test {
     return first;
   }
 
-  // Vectors are matrices of one row.
+  // Vectors are treated as matrices with one row.
   static Matrices read(const ArrayType& type, const Bytes& bytes) {
     Matrices out{type.shape[0], type.shape.size() == 2 ? 1 : type.shape[1], type.shape.back(), {}};
     for (int64_t i = 0; i < type.size(); ++i) out.values.push_back(load_as<double>(type.dtype, bytes.data(), i));

@@ -1,4 +1,4 @@
-// Sorting, the greatest elements, and cumulative operations of the CPU backend against the reference kernels: bitwise.
+// Sorting, top-k, and cumulative operations of the CPU backend against the reference kernels: bitwise.
 #include "backends/kernel_cases.h"
 
 namespace capibara::cpu {

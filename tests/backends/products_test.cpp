@@ -78,7 +78,7 @@ TEST_F(DotGeneral, OfLongVectors) {
 }
 
 TEST_F(DotGeneral, WithBatchAndScatteredDimensions) {
-  // batch 1 and 3, contracting 0 and 4 of the left operand; the free ones do not continue each other.
+  // The left operand has batch dimensions 1 and 3, contracting 0 and 4; its free dimensions are not contiguous.
   DotDimensionNumbers numbers{{0, 4}, {3, 1}, {1, 3}, {2, 0}};
   for (DType dtype : {DType::float32, DType::bfloat16, DType::complex64, DType::uint64}) {
     check_kernel({"dot_general",

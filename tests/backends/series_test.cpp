@@ -13,7 +13,7 @@ class Series : public KernelTest {
     std::vector<std::vector<double>> values;
   };
 
-  // Numbers where series and fractions are long and short, and hard points among them.
+  // Numbers where series and continued fractions are long and short, including hard points.
   Operands operands(int count, int64_t size) {
     Operands out;
     std::uniform_real_distribution<double> wide(-4, 5), unit(0, 1);
@@ -27,7 +27,7 @@ class Series : public KernelTest {
     int64_t at = 0;
     for (double first : hard) {
       for (double second : hard) {
-        at += 5;  // their neighbours are ordinary
+        at += 5;  // points next to them are ordinary
         if (at >= size) break;
         out.values[0][static_cast<std::size_t>(at)] = first;
         out.values[1][static_cast<std::size_t>(at)] = second;
@@ -63,8 +63,8 @@ class Series : public KernelTest {
     return numbers;
   }
 
-  // Tolerances are units of the type times max(|truth|, least), and twice what the scalar function is away from the
-  // truth: the formulas lose digits of single precision where terms cancel.
+  // Tolerances are units of the type times max(|truth|, least), plus twice the scalar function's error: the formulas
+  // lose digits in single precision where terms cancel.
   void expect_truth(const char* name, int count, double least, double float_units, double double_units) {
     const Operands in = operands(count, 2003);
     const std::vector<double> truth = run(name, DType::float64, in, true);

@@ -1,4 +1,4 @@
-// Cholesky factors, triangular solves and lu of batches of small matrices: multiplied out again in float64.
+// Cholesky factors, triangular solves and LU of batches of small matrices, checked by multiplying back in float64.
 #include <unistd.h>
 
 #include <array>
@@ -48,7 +48,7 @@ TEST_F(SmallMatrices, TriangularSolvesOfEveryForm) {
     for (int64_t n : {1, 3, 4, 5, 7, 16, 33, 64, 95}) {
       for (int form = 0; form < 48; ++form) {
         const bool left = form & 1, lower = form & 2, transposed = form & 4, unit = form & 8;
-        const int64_t batch = form < 16 ? 21 : form < 32 ? 1 : 3;  // few matrices are solved one by one
+        const int64_t batch = form < 16 ? 21 : form < 32 ? 1 : 3;  // a few matrices are solved one at a time
         const int64_t others = form < 16 ? 1 + form % 3 * 3 : 1;   // 1, 4, 7
         Matrices a = random_matrices(batch, n, n),
                  b = left ? random_matrices(batch, n, others) : random_matrices(batch, others, n);
@@ -145,13 +145,13 @@ TEST_F(SmallMatrices, PivotsAreThoseOfTheReferenceWhereNumbersAreEqual) {
   std::vector<std::byte*> buffers = {reinterpret_cast<std::byte*>(a.values.data()), wanted[0].data(), wanted[1].data(),
                                      wanted[2].data()};
   reference_kernel(primitive("lu"), inputs, types, {})(buffers.data());
-  for (int64_t b = 0; b < 50; ++b) {  // the first step: later ones compare rounded numbers
+  for (int64_t b = 0; b < 50; ++b) {  // only the first step: later ones compare rounded numbers
     EXPECT_EQ(element_as_int64(DType::int32, own[1].data(), b * 9),
               element_as_int64(DType::int32, wanted[1].data(), b * 9));
   }
 }
 
-// Bytes of every value, summed exactly.
+// Matmuls of bytes of every value have exact sums.
 TEST(ProductsOfBytes, AreExactOverTheWholeRange) {
   std::mt19937 random(3);
   const Primitive p = primitive("dot_general");
@@ -193,12 +193,12 @@ TEST(ProductsOfBytes, AreExactOverTheWholeRange) {
 }
 
 #if defined(__x86_64__)
-// The code for lesser processors gives the same answers: these tests again, in a process that may use less.
+// The code for older processors gives the same results: runs these tests again in a process limited to it.
 TEST(CpuLevel, LowerOnesComputeTheSame) {
   if (std::getenv("CAPIBARA_CPU_LEVEL")) GTEST_SKIP() << "CAPIBARA_CPU_LEVEL is set";
   char path[4096] = {};
   ASSERT_GT(readlink("/proc/self/exe", path, sizeof path - 1), 0);
-  const std::string whole = "env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX ";  // not a part of them
+  const std::string whole = "env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX ";  // all tests, not a shard
   for (const char* level : {"baseline", "avx2", "avx512"}) {
     const std::string command =
         concat(whole, "OPENBLAS_NUM_THREADS=1 CAPIBARA_CPU_LEVEL=", level, " '", path,

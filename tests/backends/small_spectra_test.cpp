@@ -1,4 +1,4 @@
-// qr, eigh and svd of batches of small matrices: multiplied out again in float64; qr and eigh with LAPACK's signs.
+// QR, eigh and SVD of batches of small matrices, multiplied back in float64; QR and eigh have LAPACK's signs.
 #include "backends/matrix_cases.h"
 
 namespace capibara::cpu {
@@ -14,7 +14,7 @@ double scale_of_matrix(Matrices& a, int64_t b) {
 
 class SmallSpectra : public MatrixTest {
  protected:
-  // What LAPACK gives, by the reference kernel, in float64.
+  // LAPACK's results in float64, from the reference kernel.
   static std::vector<Bytes> by_lapack(const char* name, Matrices& a, const Attrs& attrs, const Types& outputs) {
     const Types inputs = {type_of(DType::float64, {a.batch, a.rows, a.cols})};
     Types wide = outputs;
@@ -33,7 +33,7 @@ class SmallSpectra : public MatrixTest {
     return read(type, bytes);
   }
 
-  // Columns of unit length that are orthogonal to one another.
+  // Checks for orthonormal columns.
   static void expect_orthonormal(Matrices& q, int64_t b, double tolerance, const std::string& label) {
     for (int64_t i = 0; i < q.cols; ++i) {
       for (int64_t j = 0; j <= i; ++j) {
@@ -49,7 +49,7 @@ class SmallSpectra : public MatrixTest {
     for (int64_t i = 0; i < rows; ++i) {
       a.at(1, i, 0) = 0;
       for (int64_t j = 0; j < cols; ++j) {
-        a.at(2, i, j) *= 0x1p100;  // squares are beyond float32
+        a.at(2, i, j) *= 0x1p100;  // squares overflow float32
         a.at(3, i, j) *= 0x1p-100;
         a.at(4, i, j) = i <= j ? a.at(4, i, j) : 0;
         a.at(5, i, j) = 0;
@@ -84,7 +84,7 @@ class SmallSpectra : public MatrixTest {
           }
         }
       }
-      // The first row of R is well conditioned, and each sign of the diagonal follows from it where it is not small.
+      // The first row of R is well conditioned, and determines each sign of the diagonal where it is not small.
       for (int64_t k = 0; k < std::min(rows, cols); ++k) {
         if (std::abs(wanted.at(b, k, k)) < 0.02 * scale) continue;
         ASSERT_EQ(factors.at(b, k, k) < 0, wanted.at(b, k, k) < 0) << label << ": sign of row " << k;
@@ -137,7 +137,7 @@ TEST_F(SmallSpectra, EigenvectorsDiagonaliseTheMatrix) {
           a.at(1, i, j) = i == j ? 1 : 0;
           a.at(2, i, j) = 0;
           a.at(3, i, j) = i == j ? static_cast<double>((i * 7) % 5) : 0;  // repeated eigenvalues
-          a.at(4, i, j) = i == j ? 2 : std::abs(i - j) == 1 ? -1 : 0;     // known ones
+          a.at(4, i, j) = i == j ? 2 : std::abs(i - j) == 1 ? -1 : 0;     // known eigenvalues
           a.at(5, i, j) = i / 2 == j / 2 ? a.at(5, i, j) : 0;             // blocks
           a.at(6, i, j) *= dtype == DType::float32 ? 0x1p100 : 0x1p900;
           a.at(7, i, j) *= dtype == DType::float32 ? 0x1p-100 : 0x1p-900;
@@ -199,7 +199,7 @@ TEST_F(SmallSpectra, EigenvectorsHaveTheSignsOfLapack) {
         other += sum < 0;
       }
     }
-    // Where rounding decides how often is iterated, a sign may differ.
+    // A sign may differ if rounding changes the number of iterations.
     EXPECT_LE(other, a.batch * n / 50) << "order " << n;
   }
 }

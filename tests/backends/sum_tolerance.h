@@ -1,11 +1,11 @@
-// How far sums of products may be from those of the reference kernels.
+// The tolerance of sums of products against the reference kernels.
 #pragma once
 
 #include "backends/kernel_cases.h"
 
 namespace capibara::cpu {
 
-// Every rounding of a sum of `terms` products of numbers up to 2 x 2, in the type of the sum, and one of the result.
+// Bounds every rounding of a sum of `terms` products of numbers up to 2, in the sum's type, and one of the result.
 inline Tolerance sum_tolerance(DType operand, DType out, int64_t terms) {
   if (!is_inexact(out)) return {};
   double sum = real_dtype(operand) == DType::float64 ? epsilon_of(DType::float64) : epsilon_of(DType::float32);

@@ -1,4 +1,4 @@
-// Windows, positions of extremes, transposes and random bits of the CPU backend against the reference kernels: bitwise.
+// Windows, argmax and argmin, transposes and random bits of the CPU backend against the reference kernels: bitwise.
 #include "backends/kernel_cases.h"
 #include "lax/reduce/monoid.h"
 #include "program/ir/window_shape.h"

@@ -1,4 +1,4 @@
-// Where the build has unpacked the recordings of this folder.
+// The folder into which the build has unpacked the recordings.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 namespace capibara::oracle {
 
-// The path of a recording, a file or a folder: test programs stand beside the folder that CMake unpacks into.
+// The path of a recording, a file or a folder: CMake unpacks them into a folder next to the test programs.
 inline std::string recording(const std::string& name) {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "data" / name).string();
 }

@@ -2,10 +2,10 @@
 
     python3 tests/data/recordings.py                        lists them
     python3 tests/data/recordings.py NAME...                prints them
-    python3 tests/data/recordings.py --pack FOLDER          writes FOLDER.tar.xz beside a folder
+    python3 tests/data/recordings.py --pack FOLDER          writes FOLDER.tar.xz next to a folder
     python3 tests/data/recordings.py --unpack FILE FOLDER   writes the files of an archive into a folder
 
-What holds the same text has the same bytes (for one version of liblzma): an archive has no times and no owners.
+Archives of the same text have the same bytes (for one version of liblzma): they store no times and no owners.
 """
 import io
 import lzma
@@ -27,12 +27,12 @@ def names():
 
 
 def output(name):
-    """Where a script that records writes to: the file or folder that the command line names, or the archive."""
+    """The output path of a recording script: the file or folder named on the command line, or the archive."""
     return pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else path(name)
 
 
 def _archive(file):
-    """The archive that a name or a path means; None where it means a plain file."""
+    """The archive for a name or a path; None for a plain file."""
     file = pathlib.Path(file)
     if file.name.endswith(SUFFIX):
         return file
@@ -40,13 +40,13 @@ def _archive(file):
 
 
 def members(file):
-    """{name: bytes} of the files of an archive, by the name of the recording or by its path."""
+    """{name: bytes} of the files in an archive, given the recording's name or path."""
     with tarfile.open(_archive(file), "r:xz") as archive:
         return {entry.name: archive.extractfile(entry).read() for entry in archive if entry.isfile()}
 
 
 def read(file):
-    """The text of a recording by its name, or of a file by its path."""
+    """The text of a recording given by name, or of a file given by path."""
     if _archive(file) is None:
         return pathlib.Path(file).read_text(encoding="utf-8")
     (content,) = members(file).values()
@@ -54,7 +54,7 @@ def read(file):
 
 
 def texts(name):
-    """{name of the file: text} of a recording of several files."""
+    """{file name: text} of a recording of several files."""
     return {pathlib.PurePath(file).name: content.decode() for file, content in members(name).items()}
 
 
@@ -67,7 +67,7 @@ def unpack(file, folder):
 
 
 def pack(file, contents):
-    """Writes an archive of {name: bytes}."""
+    """Writes {name: bytes} as an archive."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, content in sorted(contents.items()):
@@ -78,7 +78,7 @@ def pack(file, contents):
 
 
 def write(file, text):
-    """Writes a text, or {name of a file: text}, as an archive, as a plain file or into a folder."""
+    """Writes a text, or {file name: text}, as an archive, a plain file or into a folder."""
     file = pathlib.Path(file)
     name = file.name.removesuffix(SUFFIX)
     if file.name.endswith(SUFFIX):

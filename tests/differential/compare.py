@@ -1,18 +1,18 @@
-"""Compares two outcomes of evaluate.py: values within a tolerance of their dtype, all else exactly."""
+"""Compares two outcomes of evaluate.py: values within a tolerance for their dtype, everything else exactly."""
 
 import builtins
 
 import ml_dtypes
 import numpy as np
 
-# Relative error allowed; the absolute one is a twentieth. Numbers of 16 bits and fewer are computed in float32 and rounded:
-# two units of the last place for 16 bits, one for fewer.
+# Maximum relative error; the absolute one is a twentieth. Numbers of 16 bits and fewer are computed in float32 and rounded:
+# two units in the last place for 16 bits, one for fewer.
 TOLERANCES = {
     "float64": 1e-11, "complex128": 1e-11, "float32": 2e-5, "complex64": 2e-5, "float16": 2e-3, "bfloat16": 1.6e-2,
 }
-GRADIENT_FACTORS = {"float64": 10, "complex128": 10, "float32": 10, "complex64": 10}  # of the others: 2
+GRADIENT_FACTORS = {"float64": 10, "complex128": 10, "float32": 10, "complex64": 10}  # other dtypes: 2
 
-# Classes of errors that users name beside the built-in ones; others are compared by the first built-in class they are.
+# Error classes that users name in addition to the built-in ones; others are compared by their first built-in base class.
 PUBLIC_ERRORS = {
     "ConcretizationTypeError", "KeyReuseError", "NonConcreteBooleanIndexError", "TracerArrayConversionError",
     "TracerBoolConversionError", "TracerIntegerConversionError", "UnexpectedTracerError", "TypePromotionError",
@@ -20,7 +20,7 @@ PUBLIC_ERRORS = {
 
 
 def difference(expected, got, tolerance=None, mode="eager"):
-    """What is wrong with `got` where jax gave `expected`; an empty text when they agree."""
+    """A description of how `got` differs from jax's `expected`; empty if they agree."""
     if got[0] == "missing":
         return "does not exist"
     if expected[0] == "missing":
@@ -101,7 +101,7 @@ def array_difference(expected, got, tolerance, gradient, where):
         if gradient:
             allowed *= GRADIENT_FACTORS.get(name, 2)
         return value_difference(values.astype(wide), others.astype(wide), allowed, where)
-    if values.dtype.kind not in "biuSUO":  # integers of four bits and fewer
+    if values.dtype.kind not in "biuSUO":  # integers of at most four bits
         values, others = values.astype(np.int32), others.astype(np.int32)
     if np.array_equal(values, others):
         return ""
@@ -133,7 +133,7 @@ def listed(values):
 
 
 def brief(tree):
-    """A described result in few words."""
+    """A short description of a result."""
     kind = tree[0]
     if kind == "array":
         weak = ", weak_type" if tree[3] else ""

@@ -3,9 +3,9 @@
     run.py [FAMILY or NAME ...]
 
 A family is a file of cases/, a name a function (`numpy.sum`) or a part of the printed call. Results of jax are kept in
-build/differential, keyed by the call and the version of jax; those of the share that ./run test takes are also recorded in
+build/differential, keyed by the call and the version of jax; those of ./run test's share are also recorded in
 tests/data for each kind of processor, since the last bits of jax's results differ between them (`--share 10 --record`).
-CAPIBARA_PYTHON_PATH says where the built module is. What passed and failed of each name is left in
+CAPIBARA_PYTHON_PATH is the folder of the built module. The counts of passed and failed calls of each name are written to
 build/differential/results/FAMILY.json.
 """
 
@@ -38,11 +38,11 @@ import recordings  # noqa: E402
 
 KEPT = ROOT / "build" / "differential"
 CASES = HERE / "cases"
-CALL_SECONDS = 120  # of processor; an evaluation that takes more hangs
+CALL_SECONDS = 120  # processor time; an evaluation that takes more hangs
 
 
 def module_path():
-    """The folder that holds the built capibara package."""
+    """The folder of the built capibara package."""
     given = os.environ.get("CAPIBARA_PYTHON_PATH")
     if given:
         return Path(given)
@@ -57,7 +57,7 @@ def module_path():
 def environment(library):
     variables = dict(os.environ, JAX_PLATFORMS="cpu")
     if library == "jax":
-        # Programs of a few operations that run once: compile them quickly rather than well.
+        # Programs of a few operations that run once: optimise compile time rather than run time.
         variables["XLA_FLAGS"] = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
     else:
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(module_path()), os.environ.get("PYTHONPATH")]))
@@ -81,7 +81,7 @@ def read_stream(out, outcomes):
 
 
 def collect(library, path, work):
-    """Outcomes of one library for the cases of a file; a process that dies is started again behind the fatal case."""
+    """Outcomes of one library for the cases of a file; a process that dies is restarted after the fatal case."""
     outcomes = {}
     note = ""
     work = dict(work)
@@ -108,7 +108,7 @@ def collect(library, path, work):
             left = order[order.index(identity):] if identity in order else []
             rest = {name: work[name] for name in left[1:]}
             modes = work[identity]
-            if modes:  # the modes behind the fatal one
+            if modes:  # the modes after the fatal one
                 later = [other for other in modes if other != mode and other not in outcomes[identity]]
                 if later:
                     rest = {identity: later} | rest
@@ -117,7 +117,7 @@ def collect(library, path, work):
 
 
 def wait(child, out):
-    """Waits as long as results arrive; None where they stopped to. An interruption ends the child too."""
+    """Waits as long as results arrive; None if they stop. An interruption also kills the child."""
     try:
         status, _ = patience.wait(child, CALL_SECONDS, lambda: out.stat().st_size if out.exists() else 0)
     except BaseException:
@@ -134,7 +134,7 @@ def jax_version():
 
 
 def kept_file(path):
-    """Where the results of jax for a file of cases are kept; a change of the evaluation makes them void."""
+    """The file that keeps jax's results for a file of cases; any change of evaluate.py invalidates it."""
     rules = hashlib.sha256((HERE / "evaluate.py").read_bytes()).hexdigest()[:12]
     return KEPT / f"jax-{jax_version()}-{rules}" / f"{path.parent.name}-{path.stem}.pickle"
 
@@ -144,7 +144,7 @@ RECORDED = f"differential_{platform.machine()}"
 
 @functools.cache
 def recorded():
-    """{name: bytes} of the files that tests/data holds of what was kept; an archive of other rules has other names."""
+    """{name: bytes} of the kept files in tests/data; an archive for another evaluate.py has other names."""
     return recordings.members(RECORDED) if recordings.path(RECORDED).exists() else {}
 
 
@@ -153,16 +153,16 @@ def recorded_name(kept):
 
 
 def record():
-    """Writes what is kept of jax's results for the present rules to tests/data."""
+    """Writes the kept results of jax for the present evaluate.py to tests/data."""
     folder = kept_file(CASES / "any.py").parent
     recordings.pack(recordings.path(RECORDED), {recorded_name(file): file.read_bytes() for file in folder.glob("*.pickle")})
 
 
-CHECKOUT = "{checkout}"  # stands for the folder of the tree in what is kept: texts of errors name files
+CHECKOUT = "{checkout}"  # placeholder for the source tree in kept results: error messages name files
 
 
 def with_folder(outcome, old, new):
-    """An outcome whose texts name another folder."""
+    """An outcome with one folder replaced by another in its texts."""
     if isinstance(outcome, str):
         return outcome.replace(old, new)
     if isinstance(outcome, dict):
@@ -173,7 +173,7 @@ def with_folder(outcome, old, new):
 
 
 def oracle(path, cases, fresh):
-    """The outcomes of jax for the cases, from those kept and for the rest from jax itself."""
+    """The outcomes of jax for the cases: kept ones, and the rest from jax itself."""
     kept = kept_file(path)
     outcomes = {}
     if not fresh:
@@ -188,7 +188,7 @@ def oracle(path, cases, fresh):
         found, note = collect("jax", path, needed)
         for identity, modes in found.items():
             outcomes.setdefault(identity, {}).update(modes)
-        rest = wanted(cases, outcomes)  # first cases that turned out not to work pass their modes on
+        rest = wanted(cases, outcomes)  # first cases that do not work pass their modes to the next
         if rest and not note:
             found, note = collect("jax", path, rest)
             for identity, modes in found.items():
@@ -203,7 +203,7 @@ def oracle(path, cases, fresh):
 
 
 def planned(cases, outcomes):
-    """Each case with the modes it is to run in, as far as the eager outcomes of jax tell."""
+    """Each case with its modes, as far as jax's eager outcomes determine them."""
     worked = set()
     for case in cases:
         eager = outcomes.get(case.identity, {}).get("eager")
@@ -217,7 +217,7 @@ def planned(cases, outcomes):
 
 
 def wanted(cases, outcomes):
-    """The work that the outcomes still lack: identity -> modes, or None where they are to be found out."""
+    """The work still missing from the outcomes: identity -> modes, or None if they are yet to be determined."""
     work = {}
     for case, modes in planned(cases, outcomes):
         known = outcomes.get(case.identity, {})
@@ -235,7 +235,7 @@ def has_gradient(case):
 
 
 class Tally:
-    """Counts of a run: calls by module, comparisons by mode and by name, and what failed."""
+    """Counts of a run: calls by module, comparisons by mode and by name, and failures."""
 
     def __init__(self):
         self.modules = collections.defaultdict(lambda: [0, 0, 0])
@@ -244,7 +244,7 @@ class Tally:
         self.failures = []
 
     def add(self, case, problems):
-        """One call; `problems` has an entry for each mode it was compared in, empty where the results agree."""
+        """Adds one call; `problems` has an entry for each compared mode, empty if the results agree."""
         self.failures += [(case, mode, problem) for mode, problem in problems.items() if problem]
         self.modules[case.module][1 if any(problems.values()) else 0] += 1
         for mode, problem in problems.items():
@@ -263,7 +263,7 @@ def typed_call(case, mode):
 
 
 def share_of(cases, percent):
-    """The first case of each name, and of the others a share that is the same in every run."""
+    """The first case of each name, and a share of the others that is the same in every run."""
     kept, counts = [], collections.Counter()
     for case in cases:
         counts[case.name] += 1
@@ -274,7 +274,7 @@ def share_of(cases, percent):
 
 
 def compare_family(path, options):
-    """Evaluates the chosen cases of a file with both libraries; returns the tally of the file."""
+    """Evaluates the chosen cases of a file with both libraries; returns the file's tally."""
     tally, notes = Tally(), []
     cases = makers.load(path)
     chosen = [case for case in cases if path.stem in options.families or any(part in case.text for part in options.parts)]
@@ -314,7 +314,7 @@ def compare_family(path, options):
 
 
 def write_results(family, tally):
-    """Keeps the counts of a family by name, [passed, failed], where the coverage report looks for them."""
+    """Writes the counts of a family by name, [passed, failed], for the coverage report."""
     folder = KEPT / "results"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{family}.json").write_text(json.dumps(dict(sorted(tally.names.items())), indent=1) + "\n")
@@ -332,14 +332,14 @@ def write_coverage():
         for module, names in ledger.items():
             for name, tier in names.items():
                 full = f"{module}.{name}" if module != "jax" else name
-                # A module among the names counts by the names in it.
+                # A module among the names counts through the names in it.
                 inside = [count for other, count in list(counts.items()) if other == full or other.startswith(full + ".")]
                 passed, failed = (sum(count[part] for count in inside) for part in (0, 1))
                 print(module, name, tier, passed, failed, sep="\t", file=table)
 
 
 def families(names):
-    """The files of cases that the names mean, and the names that are parts of calls."""
+    """The case files for the names, and the names that are parts of calls."""
     files = sorted(CASES.rglob("*.py"))
     stems = {path.stem: path for path in files}
     chosen = [stems[name] for name in names if name in stems]
@@ -372,7 +372,7 @@ def main(arguments=None):
             path = futures[future]
             try:
                 tally, notes = future.result()
-            except Exception as error:  # a file that does not load fails alone
+            except Exception as error:  # a file that does not load fails only itself
                 tally, notes = Tally(), [f"{type(error).__name__}: {error}"]
             for number, (case, mode, problem) in enumerate(tally.failures):
                 if options.limit and number >= options.limit:

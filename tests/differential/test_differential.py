@@ -1,4 +1,4 @@
-"""The differential runner itself: it accepts jax beside jax, and finds each kind of mistake."""
+"""Tests the differential runner: it accepts jax compared with jax, and finds each kind of mistake."""
 
 import os
 import subprocess
@@ -79,7 +79,7 @@ def test_makers_give_the_same_values_wherever_the_case_stands():
     assert not np.array_equal(first.args[0], first.args[1])
 
 
-@pytest.mark.long  # the suite of the calls loads them too
+@pytest.mark.long  # the differential suite loads them too
 def test_every_family_loads_and_names_functions():
     for path in sorted((HERE / "cases").rglob("*.py")):
         cases = makers.load(path)

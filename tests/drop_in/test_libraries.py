@@ -1,4 +1,4 @@
-"""Libraries that build on jax, as they are installed, give the same numbers on jax and by `python -m capibara`."""
+"""Installed libraries that build on jax give the same numbers on jax and under `python -m capibara`."""
 
 import importlib.util
 import os

@@ -1,6 +1,6 @@
-"""Unmodified scripts that say `import jax` print the same numbers on jax and by `python -m capibara`.
+"""Unmodified scripts that `import jax` print the same numbers on jax and under `python -m capibara`.
 
-What jax printed is kept in build/drop_in, and recorded in tests/data for each kind of processor. To record what is kept:
+jax's output is kept in build/drop_in, and recorded in tests/data for each kind of processor. To record the kept output:
 
     build/venv/bin/python tests/drop_in/test_scripts.py
 """
@@ -23,7 +23,7 @@ sys.path.append(str(ROOT / "tests" / "data"))
 
 import recordings  # noqa: E402
 
-KEPT = ROOT / "build" / "drop_in"  # what jax printed, by its version and the text of the script
+KEPT = ROOT / "build" / "drop_in"  # jax's output, keyed by its version and the script's text
 RECORDED = f"drop_in_{platform.machine()}"
 SCRIPTS = sorted((HERE / "scripts").glob("*.py"))
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+|inf|nan)")
@@ -66,7 +66,7 @@ def printed_by_jax(script):
 
 
 def assert_alike(expected, got, relative=2e-3, absolute=2e-4):
-    """The same words, and numbers within a tolerance; spaces of printed arrays do not count."""
+    """Asserts the same words, and numbers within a tolerance; whitespace is ignored."""
     def words(text):
         return re.sub(r"[\s]+", "", NUMBER.sub("#", text))
 

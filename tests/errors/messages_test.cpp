@@ -1,5 +1,5 @@
-// What a user's mistakes are answered with: each message names the operation, the argument, what was expected and what
-// came.
+// Error messages for users' mistakes: each names the operation, the argument, the expected and the actual
+// value.
 #include <capibara/capibara.h>
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ Array zeros(Shape shape, DType dtype = DType::float32) {
 }
 Array ints(std::vector<int32_t> values) { return capibara::array<int32_t>(values); }
 
-// A mistake, the kind of error, and words of its message in this order.
+// A mistake, the kind of error, and words of its message in order.
 struct Mistake {
   const char* name;
   std::function<void()> make;

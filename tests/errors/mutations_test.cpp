@@ -1,5 +1,5 @@
-// Wrong calls of every primitive: each sample with one operand or one attribute spoilt either still has a meaning or is
-// refused with an error of the user's kind that names the operation; nothing crashes.
+// Wrong calls of every primitive: each sample with one operand or attribute changed is either still valid or is
+// rejected with a user error that names the operation; nothing crashes.
 #include <capibara/config.h>
 #include <capibara/primitive.h>
 
@@ -105,8 +105,8 @@ std::vector<Spoilt> attribute_mutations(const Sample& sample) {
   return list;
 }
 
-// A name as error texts may write it: scatter-add as scatter_add, fft as RFFT. Some texts of jax speak of the matter
-// instead.
+// True if a message names the operation in some form: scatter-add as scatter_add, fft as RFFT. Some of jax's messages
+// name the subject instead.
 bool names_operation(std::string text, const Primitive& primitive) {
   for (const char* matter : {"PRNG key", "symmetric eigendecomposition", "Output permutation size"}) {
     if (text.find(matter) != std::string::npos) return true;
@@ -132,7 +132,7 @@ TEST_P(Mutations, AreRefusedOrMeaningful) {
   if (!p->samples) return;
   int failures = 0, refused = 0, accepted = 0;
   std::vector<DType> dtypes = p->dtypes.empty() ? std::vector<DType>{DType::float32} : p->dtypes;
-  // All dtypes have one type rule: a few stand for them.
+  // All dtypes share one type rule, so a few represent them.
   std::vector<DType> some = {dtypes.front()};
   for (DType dtype : {DType::int32, DType::float32}) {
     if (std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end() && some[0] != dtype) some.push_back(dtype);

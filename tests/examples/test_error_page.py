@@ -1,4 +1,4 @@
-"""Each mistake of docs/errors.md is made, and is answered with the message that the page quotes."""
+"""Makes each mistake of docs/errors.md, and checks that it gives the message quoted on the page."""
 
 import re
 import subprocess
@@ -81,7 +81,7 @@ CPP_MISTAKES = [
     "lax::scan([](Array c, std::monostate) { return std::pair(c, c); }, Array(1.0f), std::monostate{})",
 ]
 
-# What does not compile, with what is said.
+# Code that does not compile, in the order of the quoted messages.
 NOT_COMPILED = [
     "jax::grad([](const Array& a, const Array& b) { return a * b; })(x);",
     "struct Params { Array w; }; jax::jit([](const Params& p) { return p.w; })(Params{x});",
@@ -103,7 +103,7 @@ def messages(first, last):
 
 
 def fits(message, said):
-    """Whether a message begins as the page says; three dots stand for anything."""
+    """True if a message begins as quoted on the page; three dots match anything."""
     parts = [re.escape(" ".join(part.split())) for part in message.split("...")]
     return re.match(".*?".join(parts).replace(r"\ .*?", r" ?.*?"), said) is not None
 

@@ -1,4 +1,4 @@
-"""The commands of the page on objects in C programs, as they are written there, and what the C programs print."""
+"""The commands of the page on objects in C programs, as written there, and the output of the C programs."""
 import os
 import pathlib
 import re
@@ -16,13 +16,13 @@ COMMAND = os.environ.get("CAPIBARA_COMMAND", str(ROOT / "build" / "capibara"))
 
 
 def commands(title):
-    """The indented lines of a section that are commands."""
+    """The commands of a section: its indented lines."""
     section = PAGE.split(f"## {title}\n")[1].split("\n## ")[0]
     return re.findall(r"^    ((?:python|capibara|cc|\./).*)$", section, re.MULTILINE)
 
 
 def run(folder, title, **replaced):
-    """Runs the commands in a folder of their own; returns what the last one printed."""
+    """Runs the commands in a separate folder; returns the output of the last one."""
     (folder / "bin").mkdir()
     for name, target in (("python", sys.executable), ("capibara", shutil.which(COMMAND) or COMMAND)):
         (folder / "bin" / name).write_text(f'#!/bin/sh\nexec "{os.path.abspath(target)}" "$@"\n')

@@ -1,8 +1,8 @@
-"""The programs of the users' pages run as they are printed there, and print what stands behind `print` and `std::cout`.
+"""The programs of the users' pages run as printed there, and print the comments after `print` and `std::cout`.
 
-A page's blocks before its first section belong to every section; the blocks of a section, one behind the other, are one program. In C++
-definitions are moved out of the function that the statements become. A block that cannot stand alone (a command, an excerpt) is no block
-of `python` or `cpp` on these pages.
+A page's blocks before its first section belong to every section; the blocks of a section, concatenated, are one program. In C++
+the statements become a function, and definitions are moved out of it. A block that is not a program (a command, an excerpt) is not
+marked `python` or `cpp` on these pages.
 """
 
 import json
@@ -27,14 +27,14 @@ def blocks(text, language):
 
 
 def sections(page, language):
-    """{title: blocks}, those before the first title first in each."""
+    """{title: blocks}; each begins with the blocks before the first title."""
     head, *parts = re.split(r"^## ", page.read_text(), flags=re.MULTILINE)
     shared = blocks(head, language)
     return {part.partition("\n")[0]: [*shared, *blocks(part, language)] for part in parts if blocks(part, language)}
 
 
 def promised(text):
-    """What statements that print are said to print: comments behind them."""
+    """The promised output of printing statements: the comments after them."""
     return [match[1].strip() for match in re.finditer(r"^ *(?:print\(|std::cout\b).*?(?:  # |  // )(.*)$", text, re.MULTILINE)]
 
 
@@ -42,7 +42,7 @@ FLOAT = re.compile(r"-?\d+\.\d*(?:e[+-]?\d+)?")
 
 
 def same(said, printed):
-    """Whether two lines are the same but for the last digits of floats, which differ between processors."""
+    """True if two lines are the same except for the last digits of floats, which differ between processors."""
     def words(text):
         return re.sub(r"\[ +", "[", " ".join(FLOAT.sub("#", text).split()))
 
@@ -51,7 +51,7 @@ def same(said, printed):
 
 
 def missing(said, printed):
-    """The first promised line that is not printed, in the order of the lines."""
+    """The first promised line that is not printed in order."""
     lines = iter(printed.splitlines())
     return next((line for line in said if not any(same(line, other) for other in lines)), None)
 
@@ -63,7 +63,7 @@ def run(command, folder):
 
 
 def run_cpp(text, folder, *options):
-    """What a C++ program prints; skips where the build has no library to link it with."""
+    """The output of a C++ program; skips if the build has no library to link with."""
     library = BUILD / "lib" / "libcapibara.a"
     if not library.exists():
         pytest.skip("the build has no static library")
@@ -74,7 +74,7 @@ def run_cpp(text, folder, *options):
 
 
 def taken_apart(block):
-    """Definitions of a C++ block, and its statements."""
+    """The definitions and the statements of a C++ block."""
     outside, inside, end = [], [], None
     for line in block.splitlines():
         starts = re.match(r"(?:struct|class|template|namespace|using|CAPIBARA_TREE|#include)\b"
@@ -92,7 +92,7 @@ def taken_apart(block):
 
 
 def whole_program(page):
-    """One C++ program of a page: a namespace for each section, called one after the other."""
+    """A single C++ program for a page: a namespace for each section, called one after the other."""
     head, text, calls = [], [], []
     for number, (title, parts) in enumerate(sections(page, "cpp").items()):
         shared = len(blocks(re.split(r"^## ", page.read_text(), flags=re.MULTILINE)[0], "cpp"))
@@ -104,7 +104,7 @@ def whole_program(page):
 
 
 def without_names(page, title):
-    """A Python program without the names that jax has under another module."""
+    """A Python program with jax's module names."""
     return "\n".join(sections(page, "python")[title]).replace("capibara.jax", "jax")
 
 
@@ -161,7 +161,7 @@ TABLES = ROOT / "docs" / "coming-from.md"
 
 
 def rows(*heads):
-    """Rows of the page's tables with this head, whose cells are all code."""
+    """Rows of the page's tables with this head; all cells must be code."""
     head = "| " + " | ".join(heads) + " |"
     found = []
     for table in TABLES.read_text().split("\n" + head + "\n")[1:]:
@@ -180,7 +180,7 @@ def test_every_table_has_rows():
         rows(*heads)
 
 
-# What a row is evaluated with: the module, and how it makes arrays of floats and of integers.
+# How to evaluate a row: the imports, and constructors of float and integer arrays.
 JNP = ("jnp.array({}, 'float32')", "jnp.array({})")
 MAKERS = {
     "Python": ("import capibara.jax as jax, capibara.jax.numpy as jnp\nfrom capibara.jax import lax", *JNP),
@@ -191,7 +191,7 @@ MAKERS = {
 
 
 def evaluated(language, expressions, folder):
-    """The elements of each expression, and its shape, by a program of this language."""
+    """The shape and elements of each expression, computed by a program in this language."""
     imports, floats, integers = MAKERS[language]
     program = [imports, "import json, numpy"]
     for name, value in VALUES.items():
@@ -218,7 +218,7 @@ def test_names_of_peers_mean_the_same(peer, tmp_path):
 
 
 def literal(value):
-    """The rows of a matrix, or a vector, as C++ writes them."""
+    """A matrix or vector as a C++ initializer list."""
     return "{" + ", ".join(literal(item) if isinstance(item, list) else str(item) for item in value) + "}"
 
 

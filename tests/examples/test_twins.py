@@ -1,4 +1,4 @@
-"""Each example exists in C++ and in Python, and the two print the same."""
+"""Each example exists in C++ and in Python, and both print the same."""
 
 import os
 import subprocess

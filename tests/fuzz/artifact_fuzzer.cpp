@@ -1,4 +1,4 @@
-// A libFuzzer target: no bytes may crash the readers of artifacts and of exported functions; what they yield can be
+// A libFuzzer target: no bytes may crash the readers of artifacts and of exported functions; what they return can be
 // written and read again.
 #include <cstddef>
 #include <cstdint>

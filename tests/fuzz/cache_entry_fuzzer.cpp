@@ -1,5 +1,5 @@
-// A libFuzzer target: no file in the cache's place may crash it, and none but what was stored under its key is given
-// out.
+// A libFuzzer target: no file in the cache folder may crash the cache, and it returns only contents stored under the
+// key.
 #include <unistd.h>
 
 #include <cstddef>
@@ -27,14 +27,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const capibara::Digest key = capibara::digest("key"), other = capibara::digest("other");
   const std::string text(reinterpret_cast<const char*>(data), size);
 
-  // As a file: given out only if it is what the cache would have written.
+  // As a file: returned only if it is what the cache would have written.
   const std::filesystem::path file = folder.path / (key.hex() + ".capibara");
   std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
   if (const std::optional<std::string> found = cache.find(key); found && capibara::cache_entry(key, *found) != text)
     std::abort();
   std::filesystem::remove(file);
 
-  // As a content: stored and found again, never under another key, and not with any bit changed or byte missing.
+  // As content: stored and found again, but not under another key, or with a bit changed or a byte missing.
   cache.store(key, text);
   if (cache.find(key) != text || cache.find(other)) std::abort();
   std::string entry = capibara::cache_entry(key, text);

@@ -1,4 +1,4 @@
-// A libFuzzer target: no file of a checkpoint may crash its readers, or make them take memory that it only claims.
+// A libFuzzer target: no checkpoint file may crash its readers, or make them allocate memory that it only claims.
 #include <unistd.h>
 
 #include <cstddef>
@@ -23,14 +23,14 @@ using namespace capibara;
 
 uint32_t checksum(const std::string& text) { return crc32c(std::as_bytes(std::span(text))); }
 
-// With the right checksum: what stands behind it is read.
+// Adds the right checksum, so that parsing continues past it.
 void read_manifest_text(const std::string& text) {
   const std::string whole = text + ", \"checksum\": \"" + checksum_text(checksum(text)) + "\"}\n";
   const Manifest manifest = Manifest::parse(whole, "given");
   if (Manifest::parse(manifest.text(), "written").text() != manifest.text()) std::abort();
 }
 
-// The text up to the next zero byte, which goes with it.
+// Removes and returns the text up to the next zero byte, which is removed too.
 std::string take_text(std::string& text) {
   const std::size_t zero = std::min(text.find('\0'), text.size());
   const std::string taken = text.substr(0, zero);
@@ -38,7 +38,7 @@ std::string take_text(std::string& text) {
   return taken;
 }
 
-// What stands behind a description: how it is read, and the bytes of every chunk, which get their checksum if asked.
+// The input after a description: read options, and the bytes of every chunk, to which an option adds their checksum.
 struct ChunkInput {
   unsigned options = 0;
   std::string chunk;
@@ -50,17 +50,17 @@ struct ChunkInput {
     sums.assign(options & 7, check);
     if (options & 16) chunk.append(reinterpret_cast<const char*>(&check), 4);
   }
-  std::vector<uint32_t> sums;  // of the manifest
+  std::vector<uint32_t> sums;  // for the manifest
   bool has_sums() const { return (options & 8) != 0; }
   bool is_part() const { return (options & 32) != 0; }
 
-  // What is compressed may be 32768 times as large, and is then to be read: all files together stay below the limit of
-  // the fuzzer.
+  // Decompressed data may be 32768 times as large, and is then read: all files together stay below the fuzzer's memory
+  // limit.
   static constexpr std::size_t max_chunk = 1000;
   static constexpr int max_files = 4;
 };
 
-// A description, then chunks; the array, or a part of it, with the manifest's checksums or without.
+// Input: a description, then chunks. Reads the array, or a part of it, with or without the manifest's checksums.
 void read_array(std::string text) {
   const std::string description = take_text(text);
   const ChunkInput input(text);
@@ -93,7 +93,7 @@ void write(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
 }
 
-// A step of Orbax's: its tree, the description of every array, the bytes of every chunk.
+// A step by Orbax: its tree, the description of every array, the bytes of every chunk.
 void read_orbax_step(std::string text) {
   const std::filesystem::path folder = fresh_folder("orbax");
   write(folder / "_METADATA", take_text(text));
@@ -131,7 +131,7 @@ void read_own_step(std::string text) {
   read_checkpoint(folder);
 }
 
-// Nodes get the right length and checksum: the manifest up to the first zero byte behind its header, then a data file.
+// Nodes get the right length and checksum: the manifest up to the first zero byte after its header, then a data file.
 std::string closed_node(uint32_t magic, const std::string& body) {
   std::string node;
   for (int shift = 24; shift >= 0; shift -= 8) node += static_cast<char>(magic >> shift);

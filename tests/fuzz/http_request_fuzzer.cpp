@@ -1,4 +1,4 @@
-// A libFuzzer target: no request may crash the monitor's parser, and no name but its own is answered.
+// A libFuzzer target: no request may crash the monitor's parser, and only its own host names are answered.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (field.find_first_of("\r\n") != std::string::npos || field.find('\0') != std::string::npos) std::abort();
   }
   if (!names.has(call->host)) return 0;
-  // What is answered begins as one of its names does, and has nothing but a port behind it.
+  // An accepted host begins like one of its names, followed by a port at most.
   std::string host = call->host;
   for (char& c : host) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
   if (!host.starts_with("127.") && !host.starts_with("localhost") && !host.starts_with("node7.example") &&

@@ -1,4 +1,4 @@
-// A libFuzzer target: whatever a peer says, the key-value server lives, stays within its limits and serves the others.
+// A libFuzzer target: whatever a peer sends, the key-value server survives, stays within limits and serves others.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
@@ -21,7 +21,7 @@ using capibara::key_value::Socket;
 
 const capibara::JobMember member{"the secret of the fuzzer", 1};
 
-// Nothing where this process was interrupted or has no port left; a server that does not answer is a defect.
+// Empty if this process was interrupted or has no port left; a server that does not answer is a bug.
 std::optional<Socket> connect_to(int port) {
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -39,7 +39,7 @@ std::optional<Socket> connect_to(int port) {
 
 }  // namespace
 
-// The first byte says whether the peer proves the secret first.
+// The first byte decides whether the peer authenticates first.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const capibara::KeyValueServer server(
       "127.0.0.1:0", member.secret,
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   {
     const std::optional<Socket> peer = connect_to(server.port());
     if (!peer) return 0;
-    if (data[0] % 4 != 0 && !capibara::key_value::greet_as_client(*peer, member)) return 0;  // full for the moment
+    if (data[0] % 4 != 0 && !capibara::key_value::greet_as_client(*peer, member)) return 0;  // full at the moment
     peer->write({reinterpret_cast<const char*>(data + 1), size - 1});
     ::shutdown(peer->descriptor(), SHUT_WR);
     char answer[256];

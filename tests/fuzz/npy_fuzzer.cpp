@@ -1,4 +1,4 @@
-// A libFuzzer target: no file may crash the .npy reader or make it take more memory than the file is long.
+// A libFuzzer target: no file may crash the .npy reader or make it allocate more memory than the file's length.
 #include <unistd.h>
 
 #include <cstddef>
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                               second = folder.path / "second.npy";
   write(given, data, size);
   try {
-    // What can be read can be written, and reads the same.
+    // An array that was read can be written and read back unchanged.
     capibara::write_npy(first.string(), capibara::read_npy(given.string()));
     capibara::write_npy(second.string(), capibara::read_npy(first.string()));
     if (read(first) != read(second)) std::abort();

@@ -1,4 +1,4 @@
-// A libFuzzer target: no bytes may crash the reader of safetensors files, and what it reads it writes again.
+// A libFuzzer target: no bytes may crash the safetensors reader, and what it reads can be written back.
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ void write(const std::filesystem::path& file, const std::string& bytes) {
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-// A first byte of 0: the rest is the file. Otherwise a header up to the first zero byte, which gets its right length,
-// then the data.
+// First byte 0: the rest is the file. Otherwise a header up to the first zero byte, which gets the right length, then
+// the data.
 std::string file_of(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (data[0] == 0) return text;

@@ -1,4 +1,4 @@
-// A libFuzzer target: no text may crash the reader; a program that it yields is well typed and can be written again.
+// A libFuzzer target: no text may crash the reader; a program that it returns is well typed and can be written again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

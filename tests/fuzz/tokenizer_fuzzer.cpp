@@ -1,4 +1,4 @@
-// A libFuzzer target: no file of a tokenizer may crash its reader or take memory that the file only claims.
+// A libFuzzer target: no tokenizer file may crash its reader or make it allocate memory that the file only claims.
 #include <unistd.h>
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A libFuzzer target: no bytes may crash the reader of .xplane.pb files, and what it reads it writes again.
+// A libFuzzer target: no bytes may crash the reader of .xplane.pb files, and what it reads can be written back.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What the tests of the fused kernels share: random arrays, and closeness of arrays of one type.
+// Shared by the tests of fused kernels: random arrays, and closeness of arrays of the same type.
 #pragma once
 
 #include <capibara/capibara.h>

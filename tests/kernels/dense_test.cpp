@@ -1,4 +1,4 @@
-// Dense pieces: matrix products, einsum under a limit, GELU with dropout, Adam, operations on lists.
+// Dense operations: matmuls, einsum with a memory limit, GELU with dropout, Adam, operations on lists.
 #include <capibara/capibara.h>
 
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ TEST(GeluDropout, InPlaceDeletesItsArgumentOrIsRefused) {
                ValueError);
 }
 
-// The key is two words of whatever the case draws; sizes that fill no vector, one vector and several shares of threads.
+// The key is two arbitrary words; sizes of less than one vector, one vector, and several threads' shares.
 using GeluDropoutKernel = cpu::KernelTest;
 
 TEST_F(GeluDropoutKernel, IsTheComposition) {
@@ -119,7 +119,7 @@ TEST(GeluDropoutCuda, GoesOutAsCallsOfItsKernels) {
     const std::string text = dropout_text(dtype, true, true);
     EXPECT_NE(text.find("@capibara_gelu_dropout("), std::string::npos) << text;
     EXPECT_NE(text.find("@capibara_gelu_dropout_grad("), std::string::npos) << text;
-    EXPECT_NE(text.find("kept = 5.8982"), std::string::npos) << text;  // of 65536, for a rate of 0.1
+    EXPECT_NE(text.find("kept = 5.8982"), std::string::npos) << text;  // out of 65536, for a rate of 0.1
   }
   EXPECT_EQ(dropout_text(DType::float32, false, true).find("@capibara_"), std::string::npos);
   EXPECT_EQ(dropout_text(DType::float32, true, false).find("@capibara_"), std::string::npos);
@@ -128,7 +128,7 @@ TEST(GeluDropoutCuda, GoesOutAsCallsOfItsKernels) {
 TEST(AdamUpdate, IsAdam) {
   const Array p = random_array(0, {5}), g = random_array(1, {5}), zero = jnp::zeros({5});
   const AdamState state = adam_update({p}, {g}, {zero}, {zero}, 1, {.learning_rate = 0.1});
-  // The first step goes by the learning rate along the gradient's sign.
+  // The first step is the learning rate times the gradient's sign.
   const auto next = state.parameters[0].to_vector<double>(), from = p.to_vector<double>(),
              slope = g.to_vector<double>();
   for (std::size_t i = 0; i < next.size(); ++i) EXPECT_NEAR(next[i], from[i] - 0.1 * (slope[i] > 0 ? 1 : -1), 1e-5);

@@ -1,4 +1,4 @@
-// Attention by blocks: its values and derivatives, batches, the kernels of the CPU backend against the composition, and
+// Blockwise attention: its values and derivatives, batches, the kernels of the CPU backend against the composition, and
 // the text of its CUDA calls.
 #include <capibara/capibara.h>
 
@@ -43,7 +43,7 @@ struct Sizes {
   int64_t batch, heads, groups, queries, keys, size, value_size;
 };
 
-// A bias that entries of the batch share has the sum of their gradients; GPUs store those of 16-bit floats before.
+// The gradient of a bias shared by batch entries is their sum; GPUs store the gradients of 16-bit floats first.
 TEST(FlashAttention, HasTheGradientOfABias) {
   const Sizes sizes[] = {{2, 2, 2, 130, 136, 64, 64}, {3, 2, 1, 72, 200, 24, 40}, {1, 2, 2, 65, 64, 128, 128}};
   for (const Sizes& s : sizes) {
@@ -80,7 +80,7 @@ TEST(FlashAttention, HasTheGradientOfABias) {
   }
 }
 
-// What a backend may have a kernel for stays one equation under the transforms.
+// Operations for which a backend may have a kernel stay one equation under transforms.
 TEST(FlashAttention, StaysOneEquation) {
   const Array q = jnp::ones({1, 2, 4, 8}), many = jnp::ones({5, 1, 2, 4, 8});
   auto call = [&](const Array& a) { return flash_attention(a, q, q, {.causal = true}); };
@@ -94,7 +94,7 @@ TEST(FlashAttention, StaysOneEquation) {
   EXPECT_EQ(reverse.find("composed_tangent"), std::string::npos) << reverse;
 }
 
-// The log-sum-exp is a result too: its cotangent enters the kernel of the gradient.
+// The log-sum-exp is also a result: its cotangent is an input of the gradient kernel.
 TEST(FlashAttention, PullsBackThroughItsLogSumExp) {
   const Array q = drawn(0, {1, 2, 6, 4}), k = drawn(1, {1, 2, 7, 4}), v = drawn(2, {1, 2, 7, 4});
   const Primitive primitive = capibara::primitive("flash_attention");
@@ -141,7 +141,7 @@ cpu::KernelCase make_case(DType dtype, const Sizes& s, const Options& o, bool ba
                        {"prefix", o.prefix},        {"query_offset", o.offset}, {"block_size", block}};
   const double unit = cpu::epsilon_of(dtype);
   const std::string name = o.sparse ? "sparse_attention" : "flash_attention";
-  // The log-sum-exp of a gradient is any number here: shares are up to exp(10), and so are their errors.
+  // The log-sum-exp given to the gradient is arbitrary here: probabilities reach exp(10), and so do their errors.
   const cpu::Tolerance tolerance =
       backward ? cpu::Tolerance{dtype == DType::float64 ? 1e-8 : 2e-2 + 2e4 * unit, 2e-4 + 4 * unit}
                : cpu::Tolerance{dtype == DType::float64 ? 1e-12 : 2e-5 + 8 * unit, 4 * unit};
@@ -158,7 +158,7 @@ const Options all_options[] = {
     {.sparse = true},
     {.causal = true, .segments = true, .sparse = true},
 };
-// One element; lengths that fill no tile; several blocks; few queries of many keys; one head of many keys.
+// One element; lengths that do not fill a tile; several blocks; few queries and many keys; one head with many keys.
 const Sizes all_sizes[] = {{1, 1, 1, 1, 1, 1, 1},    {2, 4, 2, 5, 7, 3, 2},     {1, 2, 1, 97, 130, 20, 33},
                            {2, 2, 2, 1, 70, 16, 16}, {1, 1, 1, 200, 260, 8, 8}, {1, 2, 2, 13, 9, 256, 256}};
 
@@ -185,7 +185,7 @@ TEST_F(AttentionKernel, BackwardIsTheComposition) {
   }
 }
 
-// softmax(scale q k^T + bias) v of float64, each head of keys repeated for the heads that it serves.
+// softmax(scale q k^T + bias) v in float64, with key heads repeated for the query heads that share them.
 Array defined(const Array& query, const Array& key, const Array& value, const Array& bias, bool causal) {
   auto wide = [](const Array& x) { return x.astype(DType::float64); };
   auto repeated = [&](const Array& x) { return jnp::repeat(wide(x), query.shape(1) / x.shape(1), {.axis = 1}); };
@@ -197,8 +197,8 @@ Array defined(const Array& query, const Array& key, const Array& value, const Ar
   return jnp::matmul(jax::nn::softmax(seen), repeated(value));
 }
 
-// Each gradient within a few units of the largest one, as the type rounds: shares and gradients of logits are rounded
-// once.
+// Each gradient is within a few units of the largest one in the rounded type: probabilities and gradients of logits
+// are rounded once.
 TEST_F(AttentionKernel, NarrowGradientsAreThoseOfFloat64) {
   Config settings = config();
   settings.enable_x64 = true;
@@ -248,7 +248,7 @@ TEST_F(AttentionKernel, ServesCompiledPrograms) {
   EXPECT_NE(text.find("host "), std::string::npos) << text;
 }
 
-// Larger heads, and arrays without elements, are left to the composition.
+// Larger heads, and empty arrays, are left to the composition.
 TEST_F(AttentionKernel, LeavesWhatDoesNotFit) {
   const cpu::KernelMaker make = cpu::find_kernel_maker(primitive("flash_attention"));
   for (const Sizes& sizes : {Sizes{1, 1, 1, 4, 4, 257, 8}, Sizes{1, 1, 1, 4, 4, 8, 300}, Sizes{1, 1, 1, 0, 4, 8, 8},
@@ -277,7 +277,7 @@ TEST(FlashAttentionCuda, GoesOutAsCallsOfItsKernels) {
     const std::string text = call_text(dropped, dtype, {1, 2, 100, 20});
     EXPECT_NE(text.find("@capibara_attention("), std::string::npos) << text;
     EXPECT_NE(text.find("@capibara_attention_grad("), std::string::npos) << text;
-    EXPECT_NE(text.find("threshold = 16384 : i64"), std::string::npos) << text;  // of 65536
+    EXPECT_NE(text.find("threshold = 16384 : i64"), std::string::npos) << text;  // out of 65536
     EXPECT_EQ(call_text(dropped, dtype, {1, 2, 100, 20}, false).find("@capibara_"), std::string::npos);
   }
 }
@@ -290,7 +290,7 @@ TEST(FlashAttentionCuda, LeavesWhatDoesNotFit) {
   EXPECT_EQ(call_text({}, DType::float64, {1, 2, 10, 16}).find("@capibara_"), std::string::npos);
 }
 
-// One query of many keys: the keys are shared out among blocks.
+// One query and many keys: the keys are split over thread blocks.
 TEST(FlashAttentionCuda, SplitsTheKeysOfFewQueries) {
   const Array q = jnp::ones({1, 4, 1, 64}), k = jnp::ones({1, 2, 4096, 64});
   const Program program =
@@ -301,7 +301,7 @@ TEST(FlashAttentionCuda, SplitsTheKeysOfFewQueries) {
   EXPECT_NE(text.find("tensor<16x4x64xf32>"), std::string::npos) << text;
 }
 
-// A bias that entries of a batch share: gradients of logits are stored, of as many heads as memory is spared for.
+// A bias shared by batch entries: gradients of logits are stored for as many heads as fit in the memory budget.
 TEST(FlashAttentionCuda, StoresTheSlopesOfASharedBias) {
   auto text = [](int64_t entries, int64_t heads, int64_t length) {
     const Array q = jax::ShapeDtypeStruct({2, heads, length, 64}, DType::bfloat16),

@@ -1,4 +1,4 @@
-// Attention that programs write out, found in their optimised form: what is replaced, what is left, and equal values.
+// Attention written out in programs, found after optimisation: what is replaced, what is left, and equal values.
 #include <capibara/capibara.h>
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ int count_within(const Program& program, std::string_view name) {
   return found;
 }
 
-// Equal up to rounding, NaN and infinities where the function has them.
+// Checks for equality up to rounding, with NaN and infinities at the same positions.
 void expect_same(const Arrays& got, const Arrays& want) {
   for (std::size_t i = 0; i < want.size(); ++i) {
     const auto a = got[i].astype(DType::float32).to_vector<double>(),
@@ -60,11 +60,11 @@ void expect_same(const Arrays& got, const Arrays& want) {
   }
 }
 
-// Fuses the function, and compares its values with those that it has by itself.
+// Fuses the function, and compares its values with the unfused function.
 Program expect_fused(const FlatFunction& function, const Arrays& arguments) {
   const Program fused = optimised(function, arguments, all);
   EXPECT_EQ(count(fused, "flash_attention"), 1) << fused;
-  EXPECT_EQ(count(fused, "exp"), 0) << fused;  // but in the loop of calls that are not ordinary
+  EXPECT_EQ(count(fused, "exp"), 0) << fused;  // except in the loop for unusual calls
   expect_same(evaluate_program(fused, arguments), function(arguments));
   return fused;
 }
@@ -79,7 +79,7 @@ TEST(FuseAttention, ReplacesTheFunctionOfJax) {
         },
         heads());
     EXPECT_NE(fused.to_string().find(causal ? "causal=True" : "causal=False"), std::string::npos) << fused;
-    EXPECT_EQ(count(fused, "select_n"), 1) << fused;  // of the number of iterations
+    EXPECT_EQ(count(fused, "select_n"), 1) << fused;  // selects the number of iterations
   }
 }
 
@@ -99,7 +99,7 @@ TEST(FuseAttention, ReplacesItsGradientAsWell) {
   EXPECT_EQ(count_within(fused, "flash_attention_grad"), 1) << fused;
 }
 
-// Neither do the values of rows that see no key change, nor what they pull back: the mean of all values.
+// Rows that see no key keep their values, the mean of all values, and their cotangents.
 TEST(FuseAttention, KeepsRowsWithoutKeys) {
   const Array seen = lax::broadcasted_iota(DType::int32, {1, 1, 9, 11}, 2) != array<int32_t>({4}, Shape{});
   const Program fused = expect_fused(
@@ -140,15 +140,15 @@ TEST(FuseAttention, LeavesWhatIsNoSoftmax) {
   };
   const Arrays arguments = {normal(0, {3, 7, 8}), normal(1, {3, 7, 8}), normal(2, {3, 7, 8})};
   expect_fused(written(false, false), arguments);
-  EXPECT_EQ(count(optimised(written(true, false), arguments, all), "flash_attention"), 0);  // maxima of columns
-  EXPECT_EQ(count(optimised(written(false, true), arguments, all), "flash_attention"), 0);  // sums are a result
+  EXPECT_EQ(count(optimised(written(true, false), arguments, all), "flash_attention"), 0);  // maxima over columns
+  EXPECT_EQ(count(optimised(written(false, true), arguments, all), "flash_attention"), 0);  // the sums are a result
 }
 
 // ---- conditions of the match ---------------------------------------------------------------------------------------
 
 Arrays squares() { return {normal(0, {7, 7}), normal(1, {7, 7}), normal(2, {7, 7})}; }
 
-// Stays as it is, and has its values.
+// Checks that a function is left unchanged, with the same values.
 void expect_left(const FlatFunction& function, const Arrays& arguments) {
   const Program program = optimised(function, arguments, all);
   EXPECT_EQ(count_within(program, "flash_attention"), 0) << program;
@@ -186,7 +186,7 @@ TEST(FuseAttention, LeavesArraysWithoutElements) {
   }
 }
 
-// A mask that positions give stays an array where their type does not hold them all.
+// A mask made from positions stays an array if their type cannot represent all of them.
 TEST(FuseAttention, ReadsPositionsOfTypesThatHoldThem) {
   const auto attend = [](DType dtype, int64_t offset) {
     return [=](std::span<const Array> in) {
@@ -202,12 +202,12 @@ TEST(FuseAttention, ReadsPositionsOfTypesThatHoldThem) {
   };
   EXPECT_FALSE(has_mask(DType::int32, 3));
   EXPECT_FALSE(has_mask(DType::int8, 121));
-  EXPECT_TRUE(has_mask(DType::int8, 122));  // 6 + 122 is no int8
+  EXPECT_TRUE(has_mask(DType::int8, 122));  // 6 + 122 overflows int8
   EXPECT_FALSE(has_mask(DType::uint8, 249));
   EXPECT_TRUE(has_mask(DType::uint8, 250));
 }
 
-// The cotangent of heads that are summed has no axis of heads.
+// The cotangent of summed heads has no head axis.
 TEST(FuseAttention, LeavesGradientsOfSummedHeads) {
   const FlatFunction gradient = [](std::span<const Array> in) {
     auto loss = [&](const Array& q, const Array& k, const Array& v) {
@@ -221,7 +221,7 @@ TEST(FuseAttention, LeavesGradientsOfSummedHeads) {
               {normal(0, {2, 5, 3, 4}), normal(1, {2, 5, 3, 4}), normal(2, {2, 5, 3, 4}), normal(3, {2, 5, 4})});
 }
 
-// Products with these vanish, or are 0.
+// Products with these scales underflow, or are 0.
 TEST(FuseAttention, LeavesScalesOutOfRange) {
   for (const double scale : {1e-30, 0.0}) {
     expect_left(
@@ -233,9 +233,9 @@ TEST(FuseAttention, LeavesScalesOutOfRange) {
   }
 }
 
-// ---- values that are not ordinary ----------------------------------------------------------------------------------
+// ---- NaN, infinities and huge values -------------------------------------------------------------------------------
 
-// Causal attention by the definition: keys that no query sees make NaN of every row that multiplies them by 0.
+// Causal attention by the definition: NaN in hidden keys makes every row NaN that multiplies them by 0.
 Arrays causal_with_gradient(std::span<const Array> in, double hidden) {
   auto attend = [&](const Array& q, const Array& k, const Array& v) {
     const Array seen = lax::broadcasted_iota(DType::int32, {7, 7}, 0) >= lax::broadcasted_iota(DType::int32, {7, 7}, 1);

@@ -1,5 +1,5 @@
 // Matmuls of ragged groups: values, derivatives and batches, the blockwise program, and the kernel of the CPU backend,
-// which serves ragged dot products too.
+// which also serves ragged dot products.
 #include <capibara/capibara.h>
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 namespace jnp = jax::numpy;
 namespace lax = jax::lax;
 
-// Group by group, in one matmul for each; `sizes` fit.
+// One matmul for each group; `sizes` must be valid.
 Array plain(const Array& x, const Array& weights, const std::vector<int>& sizes) {
   Arrays parts;
   int64_t row = 0;
@@ -45,7 +45,7 @@ TEST(GroupedMatmul, MultipliesEachGroupByItsOwnMatrix) {
   }
 }
 
-// Sizes below zero are zero, rows that do not exist are no one's.
+// Negative sizes are zero, and sizes beyond the last row are clipped.
 TEST(GroupedMatmul, ClipsSizes) {
   const Array x = drawn(0, {4, 3}), weights = drawn(1, {3, 3, 2});
   const Array want = plain(x, weights, {2, 0, 2});
@@ -95,13 +95,13 @@ TEST(GroupedMatmul, MapsOverRowsOverSizesAndOverWeights) {
   expect_near(grouped_matmul(x, weights, sizes), jnp::stack(shared), 1e-5);
   auto map_weights = [&](const Array& a, const Array& w) { return grouped_matmul(a, w, row(sizes, 0)); };
   expect_near(jax::vmap(map_weights)(x, many), jnp::stack(own), 1e-5);
-  // The weights stay one array.
+  // The weights are not copied for the batch.
   const std::string text = jax::make_jaxpr(jax::vmap(map))(x, sizes).to_string();
   EXPECT_NE(text.find("= grouped_matmul["), std::string::npos) << text;
   EXPECT_EQ(text.find("broadcast_in_dim"), std::string::npos) << text;
 }
 
-// Gradients of weights that a batch shares are those of all its rows.
+// Gradients of weights shared by a batch are summed over all its rows.
 TEST(GroupedMatmul, SumsGradientsOfSharedWeights) {
   const Array x = drawn(0, {3, 10, 6}), weights = drawn(1, {4, 6, 5});
   const Array sizes = array<int>({3, 0, 5, 2, 10, 0, 0, 0, 1, 1, 1, 1}).reshape({3, 4});
@@ -140,7 +140,7 @@ TEST(GroupedMatmul, NamesWhatDoesNotFit) {
 
 // ---- the blockwise program ---------------------------------------------------------------------------------------
 
-// Blocks of 8 to 128 rows, of which some groups fill several and others none.
+// Blocks of 8 to 128 rows; some groups fill several, others none.
 TEST(RaggedBlocks, AreGroupsWhateverTheirSizes) {
   for (const auto& [rows, sizes] : std::vector<std::pair<int64_t, std::vector<int>>>{
            {1, {1}}, {9, {0, 9}}, {33, {8, 8, 16, 0}}, {300, {129, 0, 1, 128}}, {700, {650, 0, 50}}, {40, {3, 4, 5}}}) {
@@ -160,7 +160,7 @@ TEST(RaggedBlocks, AreGroupsWhateverTheirSizes) {
   }
 }
 
-// A ragged dot of which the copies for each group would be large goes out as a loop.
+// A ragged dot whose copies for each group would be large is lowered to a loop.
 TEST(RaggedBlocks, SpareTheCopiesOfLargeRaggedDots) {
   const Primitive primitive = capibara::primitive("ragged_dot_general");
   const Array x = drawn(0, {1100, 64}), weights = drawn(1, {16, 64, 64}), dy = drawn(2, {1100, 64});
@@ -269,7 +269,7 @@ TEST_F(GroupedMatmulKernel, ServesRaggedDotProducts) {
   check({30, 20}, {4, 20, 12}, {4}, ragged_attr({{1}, {1}, {}, {}}, {0}, {0}), DType::bfloat16, DType::float32);
 }
 
-// A group that is most of the work is cut up, the others are shared out whole.
+// A group with most of the work is split, the others are distributed whole.
 TEST_F(GroupedMatmulKernel, TakesUnequalGroups) {
   const Array x = drawn(0, {900, 96}), weights = drawn(1, {6, 96, 128});
   const std::vector<int> sizes = {5, 700, 0, 1, 120, 74};
@@ -278,7 +278,7 @@ TEST_F(GroupedMatmulKernel, TakesUnequalGroups) {
               plain(x, weights, sizes), 1e-3);
 }
 
-// Compiled programs call it, for ragged dots too.
+// Compiled programs call the kernel, also for ragged dots.
 TEST_F(GroupedMatmulKernel, ServesPrograms) {
   for (bool is_ragged_dot : {false, true}) {
     const Program program = jax::make_jaxpr([&](const Array& x, const Array& w, const Array& s) {
@@ -315,7 +315,7 @@ TEST(GroupedMatmulCuda, GoesOutAsCallsOfItsKernels) {
   }
 }
 
-// Rows that are not of whole pieces of 16 bytes, and other types: the composition goes out.
+// Rows that are not multiples of 16 bytes, and other types: the composition is lowered.
 TEST(GroupedMatmulCuda, LeavesWhatDoesNotFit) {
   for (bool is_ragged_dot : {false, true}) {
     EXPECT_EQ(gradient_text(12, 24, DType::bfloat16, is_ragged_dot).find("@capibara_"), std::string::npos);

@@ -1,4 +1,4 @@
-// Layer norm: its values, derivatives and batches, the kernel of the CPU backend, and the text of its CUDA kernel's
+// Layer norm: its values, derivatives and batches, the kernel of the CPU backend, and the text of its CUDA
 // calls.
 #include <capibara/capibara.h>
 
@@ -51,7 +51,7 @@ TEST(LayerNorm, HasForwardAndSecondDerivatives) {
         jax::jvp([&](const Array& a) { return function(a, scale, bias); }, std::tuple(x), std::tuple(t)));
   };
   expect_near(along(fused), along(plain), 1e-4);
-  // Of the gradient: forward and reverse.
+  // Derivatives of the gradient: forward and reverse.
   auto gradient = [&](auto function) {
     return jax::grad<0>([&, function](const Array& a) { return weighted(function, weights)(a, scale, bias); });
   };
@@ -63,7 +63,7 @@ TEST(LayerNorm, HasForwardAndSecondDerivatives) {
   expect_near(forward(fused), forward(plain), 1e-3);
 }
 
-// The means and deviations are results too: their cotangents go through the composition.
+// The means and deviations are also results: their cotangents go through the composition.
 TEST(LayerNorm, PullsBackThroughItsStatistics) {
   const Array x = drawn(0, {3, 8}), scale = drawn(1, {8}), bias = drawn(2, {8});
   const Primitive primitive = capibara::primitive("layer_norm");
@@ -85,7 +85,7 @@ TEST(LayerNorm, MapsOverRowsAndOverScales) {
               plain(x, jnp::expand_dims(scales, 1), bias), 1e-5);
 }
 
-// What a backend may have a kernel for stays one equation under the transforms.
+// Operations for which a backend may have a kernel stay one equation under transforms.
 TEST(LayerNorm, StaysOneEquation) {
   const Array x = jnp::ones({5, 4, 8}), scale = jnp::ones({8});
   auto rows = [&](const Array& a) { return layer_norm(a, scale, scale); };
@@ -125,7 +125,7 @@ ConfigScope wide_scope() {
   return ConfigScope(settings);
 }
 
-// One column, columns that fill no vector, several blocks of rows.
+// One column, columns that do not fill a vector, several blocks of rows.
 const Shape kernel_shapes[] = {{1}, {3, 1}, {5, 7}, {2, 3, 16}, {33, 67}, {9, 300}, {300, 24}};
 
 cpu::Tolerance tolerance_of(DType dtype) {
@@ -154,13 +154,13 @@ TEST_F(LayerNormKernel, BackwardIsTheComposition) {
       const ArrayType x = cpu::type_of(dtype, shape), column = cpu::type_of(dtype, {shape.back()});
       const ArrayType row = cpu::type_of(wide, Shape(shape.begin(), shape.end() - 1));
       cpu::Tolerance tolerance = tolerance_of(dtype);
-      tolerance.absolute *= 40;  // sums of hundreds of rows
+      tolerance.absolute *= 40;  // sums over hundreds of rows
       check_kernel({"layer_norm_grad", {x, x, column, row, row}, {}, {}, tolerance});
     }
   }
 }
 
-// Of sums in single precision no more is lost than the composition loses.
+// Single-precision sums lose no more accuracy than in the composition.
 TEST_F(LayerNormKernel, IsCloseToDoublePrecision) {
   const ConfigScope scope = wide_scope();
   const Array x = drawn(0, {64, 1000}) * 3.0f + 100.0f, scale = drawn(1, {1000}), bias = drawn(2, {1000}),
@@ -184,7 +184,7 @@ TEST_F(LayerNormKernel, IsCloseToDoublePrecision) {
     expect_near(singles[i].astype(DType::float64), exact[i], i < 3 ? 2e-4 : 2e-3);
 }
 
-// Generated code is faster.
+// Compiled programs use generated code, which is faster.
 TEST_F(LayerNormKernel, LeavesProgramsToTheCompiler) {
   const Program program = jax::make_jaxpr(fused)(jnp::ones({64, 512}), jnp::ones({512}), jnp::ones({512}));
   const std::string text = *backend("cpu").compiled_text(program, {});
@@ -209,8 +209,8 @@ TEST(LayerNormCuda, GoesOutAsCallsOfItsKernels) {
   EXPECT_EQ(gradient_text({64, 16}, DType::float32, false).find("@capibara_"), std::string::npos);
 }
 
-// Rows of other types, not of whole pieces of 16 bytes, longer than a block holds, or none at all: the composition goes
-// out.
+// Rows of other types, not multiples of 16 bytes, longer than a thread block supports, or empty: the composition is
+// lowered.
 TEST(LayerNormCuda, LeavesWhatDoesNotFit) {
   EXPECT_NE(gradient_text({4, 8192}, DType::float32, true).find("@capibara_"), std::string::npos);
   EXPECT_NE(gradient_text({4, 16384}, DType::bfloat16, true).find("@capibara_"), std::string::npos);

@@ -1,4 +1,4 @@
-// The linear recurrence: the kernel of the CPU backend against the composition, and associative_scan by way of it.
+// The linear recurrence: the kernel of the CPU backend against the composition, and associative_scan based on it.
 #include <capibara/capibara.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST_F(LinearRecurrenceKernel, IsTheComposition) {
 #endif
   for (DType dtype : dtypes) {
     const double unit = cpu::epsilon_of(dtype);
-    // Numbers up to 2 ^ length.
+    // Results are up to 2 ^ length.
     const cpu::Tolerance tolerance = {dtype == DType::float64 ? 1e-9 : 1e-2,
                                       dtype == DType::float64 ? 1e-11 : 1e-4 + 4 * unit};
     for (const Shape& shape : {Shape{1, 1, 1}, Shape{3, 7, 1}, Shape{20, 5, 1}, Shape{2, 6, 9}, Shape{1, 5, 600}}) {

@@ -1,4 +1,4 @@
-// The layer of a mixture of experts: the sum over all experts, its derivatives, the kernels that move rows.
+// The mixture-of-experts layer: against the sum over all experts, its derivatives, the kernels that move rows.
 #include <capibara/capibara.h>
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(MoeFeedForward, IsTheSumOverExperts) {
   }
 }
 
-// Neither the layer nor its derivative has a scatter or an array of tokens by experts by room.
+// Neither the layer nor its derivative has a scatter or an array [tokens, experts, capacity].
 TEST(MoeFeedForward, IsMadeOfItsKernels) {
   const Layer all = layer();
   auto loss = [&](const Array& tokens, const Array& up) {

@@ -1,4 +1,4 @@
-// Routing of tokens to experts: values against loops, derivatives against a plain program, the kernel of the CPU
+// Routing of tokens to experts: values against plain loops, derivatives against a plain program, the kernel of the CPU
 // backend against the composition.
 #include <capibara/capibara.h>
 
@@ -123,7 +123,7 @@ TEST(MoeRouting, PrefersTheLowerNumberAmongEqualLogits) {
   EXPECT_EQ(r.permutation.to_vector<int>(), (std::vector<int>{0, 2, 4, 1, 3, 5}));
 }
 
-// First choices come before second ones, whatever the token.
+// First choices come before second choices of any token.
 TEST(MoeRouting, ServesFirstChoicesFirst) {
   const Array logits = array<float>({1, 2, 0, 2, 1, 0}).reshape({2, 3});
   const MoeRouting r = moe_routing_kernel(logits, 3, 2, true, {.capacity_factor = 0.75});
@@ -143,7 +143,7 @@ TEST(MoeRouting, KeepsNaNToItsToken) {
   EXPECT_EQ(weights[0], 0.5f);
   EXPECT_TRUE(std::isnan(weights[2]) && std::isnan(weights[3]));
   EXPECT_EQ(weights[4], 0.5f);
-  EXPECT_EQ(r.experts.to_vector<int>()[2], 1);  // NaN is the greatest, as in lax.top_k
+  EXPECT_EQ(r.experts.to_vector<int>()[2], 1);  // NaN is the maximum, as in lax.top_k
   EXPECT_TRUE(std::isnan(r.aux_loss.to_vector<float>()[0]));
 }
 
@@ -193,7 +193,7 @@ TEST(MoeRouting, HasTheDerivativesOfAPlainProgram) {
   }
 }
 
-// A weight without room is a constant.
+// The weight of a dropped copy is a constant.
 TEST(MoeRouting, GivesNoGradientToDroppedCopies) {
   const Array logits = drawn(3, {12, 4}), factors = drawn(1, {12, 2});
   const MoeRouting r = moe_routing_kernel(logits, 4, 2, false, {.capacity_factor = 0.5});

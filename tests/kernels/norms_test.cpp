@@ -29,7 +29,7 @@ Array plain_loss(const Array& logits, const Array& labels) {
   return -jnp::squeeze(jnp::take_along_axis(logs, jnp::expand_dims(labels, -1), {.axis = -1}), -1);
 }
 
-// Short rows, odd ones, and those that a GPU's kernel cuts into one, two and four pieces for each thread.
+// Short rows, odd rows, and rows that the GPU kernel splits into one, two and four pieces per thread.
 TEST(RmsNorm, HasTheValuesAndGradientsOfItsDefinition) {
   for (const Shape& shape : {Shape{2, 3, 9}, Shape{3, 64}, Shape{70, 1028}, Shape{2, 4096}, Shape{3, 8192}}) {
     const Array x = drawn(0, shape), scale = drawn(1, {shape.back()}), weights = drawn(2, shape);
@@ -59,7 +59,7 @@ TEST(Softmax, IsJaxsAlongAnyAxis) {
                gradient([](const Array& a) { return jax::nn::softmax(a); }), 1e-5);
 }
 
-// Rows that a GPU's kernel holds, and longer ones, which it reads twice; masked elements.
+// Rows that the GPU kernel keeps in registers, and longer ones, which it reads twice; masked elements.
 TEST(Softmax, TakesRowsOfAnyLength) {
   for (int64_t columns : {1, 33, 1000, 8192, 10001}) {
     Array x = drawn(columns, {3, columns});
@@ -133,7 +133,7 @@ TEST(NormsCuda, GoOutAsCallsOfTheirKernels) {
     for (const char* target : {"softmax", "softmax_grad"})
       EXPECT_TRUE(calls(cuda_text(shares, inputs), target)) << target << to_string(dtype);
   }
-  // Softmax takes rows of any length, RMS norm those of whole 16-byte pieces.
+  // Softmax takes rows of any length, RMS norm rows of multiples of 16 bytes.
   const Arrays odd = {jnp::ones({5, 7}), jnp::ones({7})};
   EXPECT_TRUE(calls(cuda_text(shares, odd), "softmax"));
   EXPECT_FALSE(calls(cuda_text(rms, odd), "rms_norm"));

@@ -1,4 +1,4 @@
-// Compositions are compared with kernels in float32: by default a GPU rounds the operands of their products to TF32.
+// Sets full matmul precision to compare compositions with kernels: by default a GPU rounds matmul operands to TF32.
 #include <capibara/config.h>
 #include <gtest/gtest.h>
 

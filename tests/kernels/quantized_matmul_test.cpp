@@ -1,4 +1,4 @@
-// Matrices as codes: how far they are from what they were made of, by sums in double precision, and matmuls by them.
+// Quantized matrices: their distance from the originals, computed in double precision, and matmuls with them.
 #include <capibara/capibara.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ struct Kind {
 };
 const Kind kinds[] = {{"int8", {}}, {"int8 by blocks", {.block = 16}}, {"int4", {.format = "int4"}}};
 
-// Rounding loses half of a step, of which the greatest magnitude of a block has 127. Of four bits a block loses no more
-// than with a scale whose -8 is the greatest magnitude, in sums of squares.
+// Rounding loses at most half a step, 1/127 of a block's maximum magnitude. With four bits a block's squared error is
+// at most that of the scale whose -8 is the maximum magnitude.
 TEST(Quantize, LosesHalfAStepOfEachBlock) {
   const int64_t inputs = 96, outputs = 7;
   const Array matrix = drawn(3, {inputs, outputs});
@@ -59,7 +59,7 @@ TEST(Quantize, TakesTheBytesThatItSays) {
   EXPECT_EQ(quantize(matrix, {.format = "int4"}).bytes(), 96 * 8 / 2 + 3 * 8 * 2);
 }
 
-// Of a row of sizes: whole blocks, parts of one, one element; the table of an embedding has its outputs first.
+// Various sizes: whole blocks, parts of a block, one element; an embedding table has its outputs first.
 TEST(Quantize, TakesAnyNumberOfInputsAndEitherAxis) {
   for (int64_t inputs : {1, 31, 32, 33, 70}) {
     const Array matrix = drawn(inputs, {inputs, 5});
@@ -91,8 +91,8 @@ TEST(Quantize, KeepsZerosAndRefusesWhatIsNotFinite) {
   }
 }
 
-// Entries for all vectors that there are: nothing is lost; fewer lose less with each stage, and codebooks for parts of
-// the inputs less than one for all.
+// With an entry for every distinct vector nothing is lost; with fewer, each stage reduces the error, and codebooks for
+// parts of the inputs lose less than a single one.
 TEST(QuantizeVectors, FindsTheVectorsOfAMatrix) {
   const Array few = jnp::tile(drawn(1, {4, 8}), {6, 1});  // [24, 8], whose columns repeat one vector of 4
   const QuantizedMatrix whole = quantize_vectors(few, {.dim = 4, .entries = 48, .iterations = 2});
@@ -145,7 +145,7 @@ TEST(Quantize, NamesWhatDoesNotFit) {
             "quantized_matmul: expected int8[3,40] (argument 'codes'), got int8[3,39]");
 }
 
-// Row by row of any number of them, in and out of jit, and by the transpose.
+// For any number of rows, inside and outside jit, and with the transpose.
 TEST(QuantizedMatmul, MultipliesByWhatTheCodesStandFor) {
   for (const Kind& kind : {kinds[0], kinds[1], kinds[2], Kind{"vectors", {}}}) {
     for (int64_t inputs : {16, 80, 1040}) {
@@ -222,8 +222,8 @@ TEST(QuantizedMatmul, BatchesByRowsAndByMatrices) {
   expect_near(lax::index_in_dim(got, 1, 0, false), quantized_matmul(lax::index_in_dim(x, 1, 0, false), other), 1e-5);
 }
 
-// Programs and their gradients hold one call, which the CPU backend has a kernel for, and nothing of the matrix's
-// shape.
+// Programs and their gradients contain one call each, for which the CPU backend has a kernel, and no array of the
+// matrix's shape.
 TEST(QuantizedMatmul, IsOneCallInPrograms) {
   const QuantizedMatrix made = quantize(drawn(1, {64, 48}), {.format = "int4"});
   auto loss = [&](const Array& a) { return jnp::sum(jnp::sin(quantized_matmul(a, made))); };
@@ -237,7 +237,7 @@ TEST(QuantizedMatmul, IsOneCallInPrograms) {
     EXPECT_TRUE(cpu::has_own_kernel(program, equation));
     ++calls;
   }
-  EXPECT_EQ(calls, 2) << text;  // forwards, and backwards by the transpose
+  EXPECT_EQ(calls, 2) << text;  // forward, and backward with the transpose
 }
 
 class QuantizedKernel : public cpu::KernelTest {};

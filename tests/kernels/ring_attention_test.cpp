@@ -1,4 +1,4 @@
-// Attention over a sequence that is split over devices, and products over them: the values of one device.
+// Attention over a sequence split over devices, and matmuls over devices: the values of one device.
 #include <capibara/kernels/attention.h>
 #include <capibara/kernels/dense.h>
 

@@ -1,4 +1,4 @@
-// The selective scan: the kernels of the CPU backend against the composition, derivatives and batches as single calls.
+// The selective scan: the CPU backend's kernels against the composition, derivatives and batches as single calls.
 #include <capibara/capibara.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(SelectiveScan, StaysOneCallUnderTheTransforms) {
   EXPECT_NE(text.find("= selective_scan["), std::string::npos) << text;
   EXPECT_NE(text.find("= selective_scan_grad["), std::string::npos) << text;
   EXPECT_EQ(text.find("composed_tangent"), std::string::npos) << text;
-  EXPECT_EQ(text.find("scan["), text.find("selective_scan[") + 10) << text;  // no loop of the composition
+  EXPECT_EQ(text.find("scan["), text.find("selective_scan[") + 10) << text;  // no loop from the composition
 }
 
 // ---- the CPU backend ---------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ std::vector<DType> kernel_dtypes() {
 struct Extent {
   int64_t batch, length, dim, states, chunk;
 };
-// One of everything; channels that fill no vector, chunks that are not whole, several blocks of channels.
+// Sizes of one; channels that do not fill a vector, partial chunks, several blocks of channels.
 const Extent extents[] = {{1, 1, 1, 1, 4},   {2, 5, 3, 2, 4},    {1, 9, 16, 16, 4},
                           {2, 11, 21, 5, 8}, {1, 6, 150, 3, 64}, {1, 3, 530, 1, 2}};
 
@@ -119,7 +119,7 @@ TEST_F(SelectiveScanKernel, BackwardIsTheComposition) {
   }
 }
 
-// Of few elements generated code is made, as of every operation.
+// With few elements it becomes generated code, like every operation.
 TEST_F(SelectiveScanKernel, ServesInsideOfPrograms) {
   const Array u = jnp::ones({1, 256, 64}), A = jnp::ones({64, 16}), B = jnp::ones({1, 256, 16});
   const Program program = jax::make_jaxpr(

@@ -43,8 +43,8 @@ TEST(SpikingNeuron, HasTheSurrogatesDerivative) {
            })(x)
         .to_vector<float>();
   };
-  // Charges are 0.5 and 0.75, so that both slopes are 1; the first charge reaches the second by 0.5 of what the reset
-  // leaves of it: all of it, or 1 - 0.75 (soft), or 1 + (0 - 0.5) * 1 (hard), where the reset has a derivative.
+  // Charges are 0.5 and 0.75, so both surrogate derivatives are 1; the first charge contributes to the second 0.5 times
+  // the derivative of its reset: 1, or 1 - 0.75 (soft), or 1 + (0 - 0.5) * 1 (hard), if the reset is not detached.
   EXPECT_EQ(gradient("none", false), (std::vector<float>{1.5f, 1}));
   EXPECT_EQ(gradient("soft", true), (std::vector<float>{1.5f, 1}));
   EXPECT_EQ(gradient("soft", false), (std::vector<float>{1.125f, 1}));

@@ -1,4 +1,4 @@
-// What the tests of linear algebra share: random matrices, closeness by dtype, and 64-bit types for every test.
+// Shared by the tests of linear algebra: random matrices, closeness by dtype, and 64-bit types for every test.
 #pragma once
 
 #include "rule_checks.h"
@@ -17,7 +17,7 @@ namespace lax = jax::lax;
 namespace la = jax::lax::linalg;
 using C = std::complex<double>;
 
-// A double-precision array of any inexact dtype with normally distributed entries.
+// An array of any inexact dtype, converted from normally distributed doubles.
 inline Array random_matrix(DType dtype, const Shape& shape, unsigned seed = 1) {
   std::mt19937 generator(seed);
   std::normal_distribution<double> normal;

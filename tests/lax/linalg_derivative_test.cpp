@@ -1,4 +1,4 @@
-// Derivatives of linear algebra against finite differences, and solvers differentiated by the equations they solve.
+// Derivatives of linear algebra against finite differences, and solvers differentiated through their equations.
 #include "linalg_checks.h"
 
 #include <capibara/solve.h>
@@ -127,7 +127,7 @@ TEST_F(LinalgDerivatives, EighDerivative) {
       {random_matrix(DType::float64, {4, 4})});
   check_derivative([](std::span<const Array> in) { return Arrays{la::eigh(in[0]).second}; },
                    {random_matrix(DType::float64, {2, 3, 3})});
-  // Complex eigenvectors are fixed up to a phase: the projections are not.
+  // Complex eigenvectors are unique only up to a phase, but their projections are unique.
   check_derivative(
       [](std::span<const Array> in) {
         auto [v, w] = la::eigh(in[0]);
@@ -188,7 +188,7 @@ TEST_F(LinalgDerivatives, SolveDerivative) {
 
 // ---- custom_linear_solve and custom_root ------------------------------------------------------------------------
 
-// Conjugate gradients in a while loop, which reverse mode could not differentiate by itself.
+// Conjugate gradients in a while loop, which reverse mode alone could not differentiate.
 template <class Matvec>
 Array conjugate_gradients(Matvec matvec, const Array& b) {
   using State = std::tuple<Array, Array, Array, Array>;

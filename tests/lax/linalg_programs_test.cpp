@@ -1,4 +1,4 @@
-// Linear algebra as programs: the text of each function and of its derivative is jax's, from linalg_programs.txt.
+// Linear algebra as programs: the text of each function and its derivative equals jax's in linalg_programs.txt.
 #include <capibara/linalg.h>
 
 #include "data/recordings.h"
@@ -105,7 +105,7 @@ std::map<std::string, Case> cases() {
   };
 }
 
-// One space for every run of white space, none after an opening bracket: jax breaks lines by the length of np.int64(1).
+// Collapses white space, and removes it after an opening bracket: jax breaks lines by the length of np.int64(1).
 std::string flowing(const std::string& text) {
   std::string out;
   for (char c : text) {

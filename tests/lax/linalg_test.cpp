@@ -159,7 +159,7 @@ TEST_F(Linalg, SchurHessenbergAndTridiagonalAreSimilarToTheirMatrix) {
     expect_close(times(times(schur[1], schur[0]), linalg::adjoint(schur[1])), a);
     expect_orthonormal_columns(schur[1]);
 
-    // Eigenvalues tell the reduced forms from nonsense: traces of powers agree.
+    // Checks the reduced forms by their eigenvalues: traces of powers agree.
     auto trace = [](const Array& x) { return lax::reduce_sum(linalg::diagonal(x), {.axes = {0}}); };
     auto [h, taus] = la::hessenberg(a);
     Array form = linalg::triu(h, -1);

@@ -1,4 +1,4 @@
-"""Writes linalg_programs.txt: the jaxpr text of linear algebra functions and of their derivatives, by jax.
+"""Writes linalg_programs.txt: jax's jaxpr text of linear algebra functions and their derivatives.
 
     python make_linalg_programs.py [OUTPUT]          (default: tests/data/linalg_programs.txt.tar.xz)
 """

@@ -8,7 +8,7 @@ Run with the Python that has jax 0.10.2, scipy and mpmath; running it again give
     ARGUMENTS = RESULT [~ TRUTH]
 
 Numbers are the bits of DTYPE in hexadecimal; a complex number is two of them. TRUTH is the correctly rounded float64
-result, given for float64 special functions where it is finite.
+result, given for float64 special functions if it is finite.
 """
 import os
 import sys
@@ -113,7 +113,7 @@ def real_cases(dtype):
         reach = 1.0 if name in UNIT_DOMAIN else 6.0
         x = unary_points(dtype, -reach, reach)
         if truth is not None:
-            # Poles and enormous arguments cost mpmath minutes and show nothing.
+            # Poles and huge arguments take mpmath minutes and add nothing.
             inner, bound = truth, (30 if "bessel" in name else 1e4)
             truth = lambda v, inner=inner, bound=bound: inner(v) if abs(v) <= bound else mpmath.nan
         emit(name, dtype, [x], function(x), truth_for(truth))
@@ -234,7 +234,7 @@ def bit_cases():
 
 
 def generator_cases():
-    """Lines 'STATE = NEW STATE ; BITS', the name holding algorithm and shape, the dtype that of the bits."""
+    """Lines 'STATE = NEW STATE ; BITS'; the name has the algorithm and shape, the dtype is that of the bits."""
     everything = (1 << 64) - 1
     states = [(1 | 2 << 32, 3 | 4 << 32), (0x123456789ABCDEF0, 5), (7, everything), (everything, (1 << 32) - 1)]
     for label, algorithm in (("philox", lax.RandomAlgorithm.RNG_PHILOX), ("default", lax.RandomAlgorithm.RNG_DEFAULT),

@@ -89,7 +89,7 @@ double ulp_of(T size) {
 
 constexpr double never = 1e30;
 
-// Distance in ULP of max(|expected|, floor); `never` where one is NaN, infinite or a zero of other sign.
+// Distance in ULP of max(|expected|, floor); `never` if only one is NaN or infinite, or zeros differ in sign.
 template <class T>
 double distance(T got, T expected, T floor) {
   got = flushed(got);
@@ -101,7 +101,7 @@ double distance(T got, T expected, T floor) {
          ulp_of(std::max(std::fabs(expected), floor));
 }
 
-// Allowed differences in ULP of max(|expected|, floor): from jax in float32 and float64, from the truth in float64.
+// Maximum differences in ULP of max(|expected|, floor): from jax in float32 and float64, from the truth in float64.
 struct Allowed {
   double single, twice, truth;
   double floor = 0;
@@ -109,11 +109,11 @@ struct Allowed {
 
 const std::map<std::string, Allowed>& allowed() {
   static const std::map<std::string, Allowed> table = {
-      // Straight from libm, whose last digit depends on the machine.
+      // Directly from libm, whose last digit depends on the machine.
       {"sin", {1, 1, 0}},
       {"cos", {1, 1, 0}},
       {"tan", {1, 1, 0}},
-      {"cbrt", {1, 2, 0}},  // rounded correctly here; jax is up to 1.5 units away
+      {"cbrt", {1, 2, 0}},  // correctly rounded here; jax is off by up to 1.5 units
       {"atan2", {1, 1, 0}},
       {"pow", {1, 1, 0}},
       {"asin", {1, 1, 2}},

@@ -1,4 +1,4 @@
-// The math templates over a value of two lanes: whatever they do, they do without branching on a value.
+// The math templates over a value of two lanes, which shows that they never branch on a value.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -72,7 +72,7 @@ struct Operations<lanes::Value> {
     return select(c, other(), value);
   }
 
-  // As for arrays: while any lane goes on, and lanes that have stopped keep their state.
+  // As for arrays: iterates while any lane continues, and stopped lanes keep their state.
   template <class... S, class While, class Body>
   static std::tuple<S...> iterate(std::tuple<S...> state, While&& goes_on, Body&& body) {
     for (;;) {

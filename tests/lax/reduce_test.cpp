@@ -20,7 +20,7 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 std::vector<float> floats(const Array& x) { return x.to_vector<float>(); }
 std::vector<int> ints(const Array& x) { return x.to_vector<int>(); }
 
-// The same value through the primitives that StableHLO names.
+// The value computed by primitives that StableHLO has.
 Array lowered(const std::function<Array(const Array&)>& function, const Array& x) {
   FlatFunction flat = [&](std::span<const Array> xs) { return Arrays{function(xs[0])}; };
   Program program = lower(stage(flat, std::vector<ArrayType>{x.type()}, "f").program);

@@ -1,4 +1,4 @@
-// Checks that hold for every record of a family: its rules against each other on its own samples.
+// Checks for every record of a family: its rules against each other on its own samples.
 #pragma once
 
 #include <capibara/config.h>
@@ -57,7 +57,7 @@ inline double dot(const Array& a, const Array& b) {
 }
 
 // Calls check(primitive, sample, inputs) for every sample of every record, on the reference backend: the claims are
-// about bits, and kernels of other backends divide sums in their own ways.
+// bitwise, and kernels of other backends split sums differently.
 template <class Check>
 void for_each_sample(const Family& family, DType dtype, Check&& check) {
   Config settings = config();
@@ -75,7 +75,7 @@ void for_each_sample(const Family& family, DType dtype, Check&& check) {
   }
 }
 
-// The lowered program computes what the primitive computes, and every step of it type-checks.
+// The lowered program gives the primitive's results, and each of its steps type-checks.
 inline void check_lowering(const Family& family, DType dtype) {
   for_each_sample(family, dtype, [](const Primitive& p, const Sample& sample, const Arrays& inputs) {
     Program program =
@@ -93,7 +93,7 @@ inline void check_lowering(const Family& family, DType dtype) {
   });
 }
 
-// One batched equation gives what a loop over the batch gives, wherever the mapped axes stand.
+// One batched equation gives the results of a loop over the batch, for any position of the mapped axes.
 inline void check_batching(const Family& family) {
   for_each_sample(family, DType::float32, [](const Primitive& p, const Sample& sample, const Arrays& inputs) {
     const int64_t size = 3;

@@ -1,4 +1,4 @@
-// shard_map from C++: what devices compute and exchange, its derivatives, and what it refuses.
+// shard_map from C++: computation and exchanges on devices, its derivatives, and rejected calls.
 #include <capibara/capibara.h>
 #include <capibara/collective.h>
 #include <capibara/config.h>
@@ -37,7 +37,7 @@ class ShardMap : public testing::Test {
     return jax::shard_map([&](const Arrays& parts) { return Arrays{function(parts[0])}; }, options)({x})[0];
   }
 
-  // The error of mapping a function, or nothing.
+  // The error message of mapping a function; empty if there is none.
   std::string refusal(const std::function<Array(const Array&)>& function, const PartitionSpec& in,
                       const PartitionSpec& out, const Array& x) const {
     try {
@@ -51,7 +51,7 @@ class ShardMap : public testing::Test {
 
 }  // namespace
 
-// Along one axis, where the parts are lanes of another one behind the first dimension.
+// Along one axis, while another axis splits a later dimension of the parts.
 TEST_F(ShardMap, MovesDimensionsOfPartsThatAnotherAxisSplits) {
   const Array stacked = mapped([](const Array& part) { return lax::all_gather(part, "data"); }, cells_,
                                PartitionSpec{{{}, {"data"}, {"model"}}}, x_, false);
@@ -61,7 +61,7 @@ TEST_F(ShardMap, MovesDimensionsOfPartsThatAnotherAxisSplits) {
   const Array exchanged =
       mapped([](const Array& part) { return lax::all_to_all(part, "model", 1, 0); }, cells_, cells_, x_, false);
   EXPECT_EQ(exchanged.shape(), (Shape{8, 4}));
-  // Each row is the column of one device: [x(0, 0), x(1, 0)] of the first, beside [x(0, 1), x(1, 1)].
+  // Each row is the column of one device: [x(0, 0), x(1, 0)] of the first, then [x(0, 1), x(1, 1)].
   EXPECT_EQ(lax::index_in_dim(exchanged, 0, 0, false).to_vector<float>(), (Floats{0, 4, 1, 5}));
   EXPECT_EQ(lax::index_in_dim(exchanged, 1, 0, false).to_vector<float>(), (Floats{2, 6, 3, 7}));
 }
@@ -103,7 +103,7 @@ TEST_F(ShardMap, PassesValuesAround) {
   EXPECT_EQ(gathered.shape(), (Shape{32, 4}));
 }
 
-// Lanes of the other axis stand behind the dimension that the gather inserts.
+// The dimension split by the other axis comes after the dimension that the gather inserts.
 TEST_F(ShardMap, StacksPartsWhoseColumnsAreSplitToo) {
   const Array stacked = mapped([](const Array& part) { return lax::all_gather(part, "data", {}); }, cells_,
                                {{{}, {"data"}, {"model"}}}, x_);
@@ -143,7 +143,7 @@ TEST_F(ShardMap, IsCompiledAndDifferentiated) {
 }
 
 TEST_F(ShardMap, AddsSumsInATree) {
-  // In any other order the small numbers are lost beside the large ones.
+  // In any other order the small numbers are lost in the large ones.
   const Array big = array<float>({1e8f, -1e8f, 1, 2, 3, 4, 5e7f, -5e7f});
   const Array sum = jax::shard_map(
       [](const Arrays& part) { return Arrays{lax::psum(part[0], {"i"})}; },

@@ -1,4 +1,4 @@
-// Sorting: order of NaNs and zeros, stability, several keys, comparator regions, the greatest elements, errors.
+// Sorting: order of NaNs and zeros, stability, several keys, comparator regions, top-k, errors.
 #include <capibara/capibara.h>
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(SortGeneral, FollowsAPlainComparison) {
 }
 
 TEST(SortGeneral, FollowsAnyComparatorStably) {
-  // By distance from 50: no key can be read off the region.
+  // By distance from 50: a comparator that is not recognised as a key.
   std::vector<int> values;
   for (int i = 0; i < 100; ++i) values.push_back((i * 37) % 101);
   Array x = array<int>(values);

@@ -1,4 +1,4 @@
-"""What the catalog says of a primitive is what jax says of its own."""
+"""The catalog's traits of primitives agree with jax's."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
 
-# Each prints the names that jax has, and those of which the claim holds.
+# Each prints jax's names, and those with the trait.
 PEER = """
 import gc
 import jax

@@ -1,4 +1,4 @@
-// Traits against what the primitives do: each claim is tried on the samples of every record that makes it.
+// Traits against the behaviour of primitives: each is tested on the samples of every record that claims it.
 #include "rule_checks.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace {
 using rule_checks::describe;
 using rule_checks::random_inputs;
 
-// Calls check(primitive, sample, inputs, outputs) for the samples of the primitives that `chosen` names, as float32
-// where they take it.
+// Calls check(primitive, sample, inputs, outputs) for the samples of the primitives selected by `chosen`, in float32
+// if they accept it.
 template <class Chosen, class Check>
 void for_each_sample(Chosen chosen, Check check) {
   ConfigScope reference([] {

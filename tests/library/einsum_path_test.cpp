@@ -1,5 +1,5 @@
-// Orders of einsum: cheap ones for few operands and many, checked against every order, and for more labels than a word
-// has bits.
+// Contraction orders of einsum: cheap for few and many operands, checked against all orders, and for more labels than a
+// word has bits.
 #include <capibara/numpy.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ struct Equation {
   }
 };
 
-// A random tree of operands with some labels more.
+// A random tree of operands with some additional labels.
 Equation random_equation(int count, std::mt19937& random) {
   Equation equation;
   equation.terms.resize(static_cast<std::size_t>(count));
@@ -53,7 +53,7 @@ Equation random_equation(int count, std::mt19937& random) {
   return equation;
 }
 
-// Multiplications of the best order of all, by trying each.
+// Multiplications of the best order, found by exhaustive search.
 double least_cost(std::vector<Term> terms, const Equation& equation) {
   if (terms.size() == 1) return 0;
   double least = std::numeric_limits<double>::infinity();

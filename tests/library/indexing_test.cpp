@@ -111,7 +111,7 @@ TEST(Indexing, AnswersAsJaxOnRandomExpressions) {
     Array got = run_case(head[0], head[1], x, entries, trimmed(fields[3]));
     EXPECT_EQ(got.shape(), expected.shape());
     EXPECT_EQ(got.to_vector<int>(), expected.to_vector<int>());
-    // The same under tracing, where nothing is known but the index expression.
+    // The same under tracing, where only the index expression is known.
     FlatFunction f = [&](std::span<const Array> in) -> Arrays {
       return {run_case(head[0], head[1], in[0], entries, trimmed(fields[3]))};
     };

@@ -1,4 +1,4 @@
-"""Writes indexing_cases.txt: random index expressions and what jax answers.
+"""Writes indexing_cases.txt: random index expressions and jax's results.
 
     python make_indexing_cases.py [OUTPUT]          (default: tests/data/indexing_cases.txt.tar.xz)
 
@@ -96,7 +96,7 @@ def main():
         cut = random.randint(0, len(target))
         value_shape = tuple(random.choice([d, d, 1]) for d in target[cut:])
         values = np.random.RandomState(n).randint(-9, 10, size=value_shape).astype(np.int32)
-        if operation == "set":  # which of several writes wins is left open: make them equal
+        if operation == "set":  # the order of duplicate writes is unspecified: make them equal
           values = np.full(value_shape, 7, np.int32)
         result = getattr(x.at[index], operation)(values, **kwargs)
       text = write(result)

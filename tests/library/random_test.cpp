@@ -1,4 +1,4 @@
-// jax.random against jax itself: every draw of the recording random.expected, and how draws behave under transforms.
+// jax.random against jax itself: every draw of the recording random.expected, and draws under transforms.
 #include <capibara/jit.h>
 #include <capibara/random.h>
 #include <capibara/transforms.h>
@@ -205,7 +205,7 @@ const std::map<std::string, Function>& functions() {
   return table;
 }
 
-// The number of elements that differ by more than the tolerance, and a text for the first.
+// The number of elements that differ by more than the tolerance, and a description of the first.
 std::size_t count_differences(const Array& got, const oracle::ExpectedArray& want, const oracle::Tolerance& tolerance,
                               std::string& first) {
   std::vector<uint8_t> element(static_cast<std::size_t>(storage_size(want.dtype)));
@@ -295,7 +295,7 @@ TEST(Random, DrawsTheSameUnderJit) {
     Call call(record);
     Array compiled = jax::jit([&](Array k) { return functions().at(function)(k, call); })(key);
     ASSERT_EQ(to_string(eager.type()), to_string(compiled.type())) << record.name;
-    // Compiled code fuses products with sums and adds in another order; the words that it starts from are the same.
+    // Compiled code fuses products with sums and adds in another order; the random words are the same.
     const double unit = is_floating(eager.dtype()) ? finfo(eager.dtype()).eps : 0;
     const double units = function == "wald" ? 4096 : 8;  // wald subtracts numbers that are nearly equal
     const int64_t parts = is_key(eager.dtype()) ? 0 : eager.size();
@@ -358,7 +358,7 @@ TEST(Random, LegacyCountersDrawTheirOwnBits) {
             (std::vector<uint64_t>{13462782411356743825u, 16033796027023006562u, 16091099645456652183u}));
 }
 
-// Every record of the family computes the same by its kernel and by what it lowers to.
+// Every record of the family gives the same results with its kernel and its lowering.
 TEST(Random, LoweredProgramsDrawTheSameBits) {
   for (bool partitionable : {true, false}) {
     Settings settings(true, partitionable);

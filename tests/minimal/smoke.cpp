@@ -1,4 +1,4 @@
-// The smallest whole way through the library, with public headers and nothing but the standard library to check it.
+// A minimal end-to-end test of the library, with public headers and only the standard library.
 #include <capibara/capibara.h>
 #include <capibara/checkpoint.h>
 

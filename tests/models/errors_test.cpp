@@ -62,7 +62,7 @@ TEST(ModelErrors, ACallThatFailsLeavesTheModelAsItWas) {
       call("Sigmoid", {{"input", "r"}, {"output", "x"}}),                             // a cycle
       call("Sigmoid", {{"input", call("Tanh", {{"input", "r"}})}, {"output", "x"}}),  // through another call
       call("Sigmoid", {{"input", "x"}, {"output", "h"}}),                             // a second writer
-      call("Add", {{"left", "r"}, {"right", "fresh"}, {"output", "h"}}),              // after a key is made
+      call("Add", {{"left", "r"}, {"right", "fresh"}, {"output", "h"}}),              // after a key is created
       call("Add", {{"left", "fresh"}, {"wrong", "x"}}),                               // an unknown key
   };
   for (const Call& one : wrong) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double tolerance = 1e-12;
 
-// A number that Python's float gave up: recorded as null.
+// A number that Python recorded as null.
 Array reference(const Value& value) {
   ConfigScope scope = jax::enable_x64();
   std::vector<double> numbers;
@@ -72,7 +72,7 @@ Value input_value(const Value& value, bool list) {
   return arrays;
 }
 
-// The model of a case, with losses and regularizations where it has them.
+// The model of a case, with its losses and regularizations if it has any.
 Model model_of(const Value& test, const Value& specification) {
   Model model = from_specification(specification);
   if (!test.has("output_specs")) return model;
@@ -194,7 +194,7 @@ void run_primitive(const Value& test) {
   if (test.has("static_inputs")) {
     for (const auto& [key, value] : test["static_inputs"].entries()) options.constant_keys[key] = value;
   }
-  // A recorded argument that the case of the library's function had as an input.
+  // An argument of the model here that was an input in the recorded function's case.
   if (model.type_name() == "LeakyRelu" && !test["model"].is_dictionary()) model = make("LeakyRelu", {{"slope", 0.2}});
   const Value& gradients = test["results"]["grad"];
   if (gradients.is_dictionary()) {
@@ -245,7 +245,7 @@ void run_discard_keys(const Value& test) {
   expect_names("discarded keys", compiled.discarded_keys(), test["results"]["discard_keys"]);
 }
 
-// Shapes among the arguments of a model with losses may be those of targets, which only the whole has.
+// Shapes among the arguments of a model with losses may belong to targets, which only the whole model has.
 Value without_shapes(const Value& model) {
   Entries fields;
   for (const auto& [key, value] : model.entries()) {
@@ -294,7 +294,7 @@ void run_error(const Value& test) {
   throw Mismatch(concat("expected ", kind, ", got a result"));
 }
 
-// The gradient of a function of arrays that broadcast: summed over the dimensions that were repeated.
+// The gradient of broadcast arrays: summed over the broadcast dimensions.
 void run_reduction(const Value& test) {
   ConfigScope scope = jax::enable_x64();
   Shape shape(test["kwargs"]["input_shape"].integers());

@@ -26,17 +26,17 @@ struct CaseResult {
   std::string failure;  // empty: passed
 };
 
-// The folder of recorded cases: $CAPIBARA_GOLDEN_MODELS, which ./run golden sets; empty where it is not set.
+// The folder of recorded cases: $CAPIBARA_GOLDEN_MODELS, which ./run golden sets; empty if it is not set.
 std::string golden_folder();
-// Every case of every file of a folder that is of a known kind.
+// Runs every case of a known kind in every file of a folder.
 std::vector<CaseResult> run_golden_folder(const std::string& folder);
 
-// Mismatch where an array differs from a recorded one.
+// Throws Mismatch if an array differs from the recorded one.
 void expect_close(const std::string& key, const Value& got, const Value& wanted);
 // The cases of one file by name.
 Value read_cases(const std::string& path);
 using Shapes = std::map<std::string, std::optional<std::vector<std::optional<int64_t>>>>;
-// What follows from the shapes that a case gives, and from others besides.
+// Shapes inferred from the shapes of a case, and from additional ones.
 Shapes inferred_shapes(const Value& test, const std::vector<std::pair<std::string, ShapeTemplate>>& besides);
 
 }  // namespace capibara::models

@@ -22,7 +22,7 @@ class Randomizer {
   }
   Value pick(const Value& options) {
     const List& list = options.list();
-    if (!list.empty() && list[0].is_list()) {  // a choice for each place
+    if (!list.empty() && list[0].is_list()) {  // one choice per entry
       List picked;
       for (const Value& entry : list) picked.push_back(pick(entry));
       return picked;
@@ -118,7 +118,7 @@ void run_random(const Value& test) {
       if (free && tensor) options.trainable_keys.insert(key);
     }
     CompiledModel compiled = compile(model, {.dtype = DType::float64}, options);
-    // What a case leaves open is a number.
+    // Shapes that a case does not specify become scalars.
     std::size_t given = options.shapes.size();
     for (const auto& [key, shape] : compiled.get_shapes()) {
       if (!shape && options.trainable_keys.count(key)) options.shapes.emplace_back(key, ShapeTemplate());
@@ -172,7 +172,7 @@ void run_random(const Value& test) {
     };
     double difference = (weighted(forward) - weighted(backward)) / (2 * step);
     if (spec["name"].text() == "StopGradient") difference = 0;
-    if (std::isnan(difference)) continue;  // outside of the domain, as in log(-1)
+    if (std::isnan(difference)) continue;  // outside the domain, as in log(-1)
     if (!close(slope, difference, 2e-3)) {
       throw Mismatch(concat("the derivative is ", slope, ", the difference quotient ", difference));
     }

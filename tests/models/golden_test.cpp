@@ -28,7 +28,7 @@ TEST(Golden, AtLeast95PercentOfTheRecordedCasesPass) {
   EXPECT_GE(passed, 0.95 * static_cast<double>(results.size()));
 }
 
-// Six recorded shapes are one answer of several: another one fits what the case gives and leads to the same output.
+// Six recorded shapes are not unique: another shape also fits the case and leads to the same output.
 TEST(Golden, RecordedShapesThatAreNotInferredAreNotTheOnlyOnes) {
   const std::string folder = golden_folder();
   if (folder.empty()) GTEST_SKIP() << "no folder of recorded cases: ./run golden FOLDER";
@@ -52,8 +52,8 @@ TEST(Golden, RecordedShapesThatAreNotInferredAreNotTheOnlyOnes) {
   }
 }
 
-// The gradients that are recorded beside two different sets of output gradients are those of neither, but of the sum
-// of all outputs, as the note in these cases says.
+// The gradients recorded with two different sets of output gradients belong to neither, but to the sum of all outputs,
+// as the note in these cases says.
 TEST(Golden, RecordedGradientsOfGaussianProcessesAreThoseOfTheSumOfOutputs) {
   const std::string folder = golden_folder();
   if (folder.empty()) GTEST_SKIP() << "no folder of recorded cases: ./run golden FOLDER";

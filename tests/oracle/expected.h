@@ -145,7 +145,7 @@ inline std::vector<Record> read_records(const std::string& path) {
   return records;
 }
 
-// Lines of the format, for files that judge.py reads.
+// Lines in the format, for files that judge.py reads.
 inline std::string array_line(std::string_view key, const Array& array) {
   static constexpr char digits[] = "0123456789abcdef";
   std::string line = concat("array ", key, ' ', dtype_name(array.dtype()), '[');
@@ -168,7 +168,7 @@ inline std::string text_lines(std::string_view key, std::string_view text) {
   return concat("text ", key, ' ', lines, '\n', text, text.empty() ? "" : "\n");
 }
 
-// One record of a bundle for judge.py: a module, its inputs and what we computed for it.
+// One record of a bundle for judge.py: a module, its inputs and our results.
 inline std::string judge_record(std::string_view name, std::string_view module_text, std::span<const Array> inputs,
                                 std::span<const Array> outputs, std::string_view tolerance = "") {
   std::string record = concat("record ", name, '\n');
@@ -178,11 +178,11 @@ inline std::string judge_record(std::string_view name, std::string_view module_t
   return record + text_lines("mlir", module_text) + "end\n\n";
 }
 
-// How near a value must be; integers, bools and keys are always equal.
+// The tolerance of a value; integers, bools and keys must always be equal.
 struct Tolerance {
   double relative = 0;
   double absolute = 0;
-  double ulps = -1;  // where >= 0, the only measure: steps between representable numbers of the dtype
+  double ulps = -1;  // if >= 0, the only criterion: steps between representable numbers of the dtype
 
   static Tolerance exact() { return {}; }
   static Tolerance ulp(double count) { return {0, 0, count}; }
@@ -200,7 +200,7 @@ struct Tolerance {
         return {0.13, 0.07};
     }
   }
-  // "exact", "ulp N" or "close RELATIVE ABSOLUTE", as fields of the files say it.
+  // "exact", "ulp N" or "close RELATIVE ABSOLUTE", as in fields of the files.
   static Tolerance parse(const std::string& text) {
     std::stringstream words(text);
     std::string word;
@@ -225,7 +225,7 @@ inline double spacing(DType dtype, double value) {
   return std::ldexp(1.0, exponent - row.mantissa_bits);
 }
 
-// Nothing where `got` equals `want`; else one line that names what differs first. Weak types are compared.
+// Empty if `got` equals `want`; else one line that names the first difference. Weak types are compared.
 inline std::optional<std::string> difference(const Array& got, const ExpectedArray& want,
                                              std::optional<Tolerance> given = std::nullopt) {
   ArrayType type;

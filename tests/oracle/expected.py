@@ -9,7 +9,7 @@ A file is a list of records. Lines that start with '#' between records' lines ar
     text KEY N                           N lines follow, each verbatim (a text's final newline is not kept)
     end                                  ends the record
 
-HEX is the elements in row-major order, little-endian, two hex digits a byte, '-' where there are no bytes. bool and the
+HEX is the elements in row-major order, little-endian, two hex digits a byte, '-' if there are no bytes. bool and the
 2- and 4-bit types take one byte an element; complex is real then imaginary part. Key arrays have DTYPE key<fry>, key<rbg>
 or key<urbg>, the key shape in brackets and the uint32 words of all keys as HEX. float0 has '-'.
 KEYs may repeat: arrays 'input' in order are the arguments (flattened), 'output' the results (flattened).
@@ -42,7 +42,7 @@ def _shape(shape):
 
 
 def array_line(key, value, weak=False):
-  """The line of one array: a numpy array, a jax array or a jax key array."""
+  """The line for one array: a numpy array, a jax array or a jax key array."""
   import jax
   flag = "weak" if weak else "strong"
   dtype = getattr(value, "dtype", None)

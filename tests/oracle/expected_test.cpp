@@ -1,4 +1,4 @@
-// The reader of expected files: what it reads, what it refuses, and how it compares.
+// The reader of expected files: what it accepts and rejects, and how it compares.
 #include "oracle/expected.h"
 
 #include <gtest/gtest.h>

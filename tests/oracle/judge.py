@@ -2,19 +2,19 @@
 
     python judge.py PATH... [--jobs N] [--verify-only] [--text KEY] [--write-outputs FILE]
 
-A PATH is a folder of NAME.mlir with NAME.arrays beside it, one such .mlir file, or a bundle: a file in the format of
+A PATH is a folder of NAME.mlir with NAME.arrays next to it, one such .mlir file, or a bundle: a file in the format of
 expected.py whose records hold the module as text 'mlir'. A record (NAME.arrays holds one) has arrays 'input' and 'output' and
 optionally the fields
     tolerance exact | ulp N | close R A    default: by dtype, see DEFAULT below; integers and bools always exact
     verify_only 1                          parse and verify, do not run
-    error TEXT                             the module must be refused, and the refusal must contain TEXT
+    error TEXT                             the module must be rejected, and the error must contain TEXT
 A module without outputs is run and nothing compared. The last line is 'N passed, M failed, K skipped'; exit code 1 on failure.
 
 How raw text runs in jaxlib 0.10.2: parse with ir.Module.parse in mlir.make_ir_context() (which loads stablehlo, chlo, func,
 sdy), module.operation.verify(), backend.compile_and_load(module, DeviceList((cpu,)), CompileOptions), then
 executable.execute_sharded(device arrays).disassemble_into_single_device_arrays(). The entry is the public func @main.
 x64 is on, so that device_put keeps 64-bit inputs. xla_allow_excess_precision is off: low-precision types are rounded at every
-operation that the text rounds at.
+operation of the text.
 """
 import argparse
 import multiprocessing
@@ -27,7 +27,7 @@ import numpy as np
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import expected  # noqa: E402
 
-# dtype name -> (relative, absolute); complex types compare by their parts, relative to the modulus.
+# dtype name -> (relative, absolute); complex types are compared by parts, relative to the modulus.
 DEFAULT = {
     "float64": (1e-12, 1e-13), "complex128": (1e-12, 1e-13), "float32": (2e-5, 2e-6), "complex64": (2e-5, 2e-6),
     "float16": (4e-3, 1e-3), "bfloat16": (2e-2, 1e-2),
@@ -45,7 +45,7 @@ class Runner:
     from jax._src.interpreters import mlir
     from jax._src.lib import _jax, lapack
     from jax._src.lib.mlir import ir
-    lapack._lapack.initialize()  # else a module that calls @lapack_*_ffi crashes: the kernels look LAPACK up on first lowering
+    lapack._lapack.initialize()  # otherwise modules that call @lapack_*_ffi crash: LAPACK is loaded on the first lowering
     self.jax, self.ir, self.context = jax, ir, mlir.make_ir_context()
     self.device = jax.devices("cpu")[0]
     self.devices = _jax.DeviceList((self.device,))
@@ -74,7 +74,7 @@ class Runner:
 
 
 def ulps(got, want):
-  """Distance in representable numbers, by the integer order of the bits."""
+  """Distance in representable numbers, from the integer order of the bits."""
   kind = {2: np.int16, 4: np.int32, 8: np.int64, 1: np.int8}[want.dtype.itemsize]
   def order(a):
     bits = np.ascontiguousarray(a).view(kind).astype(object)
@@ -84,7 +84,7 @@ def ulps(got, want):
 
 
 def difference(got, want, tolerance=None):
-  """None where equal within the tolerance, else one line that says where they differ first."""
+  """None if equal within the tolerance, else one line with the first difference."""
   if got.dtype != want.dtype or got.shape != want.shape:
     return f"got {got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}"
   if want.size == 0 or got.tobytes() == want.tobytes():
@@ -139,7 +139,7 @@ def judge(runner, text, record, verify_only=False):
       runner.parse(text)
       return (f"accepted, but a refusal with {refusal!r} was expected" if refusal else None), []
     outputs = runner.run(text, record.of("input"))
-  except Exception as error:  # jaxlib raises many types; every one is a verdict on the text
+  except Exception as error:  # jaxlib raises many types; each is a verdict on the text
     message = f"{type(error).__name__}: {error}"
     if refusal is not None and refusal in message:
       return None, []

@@ -2,8 +2,8 @@
 
     python make_optimizers.py [OUTPUT]          (default: tests/data/optimizers.expected.tar.xz)
 
-A record of an optimizer has the arrays 'parameter' (before), 'gradient' (one set for each step, in the order of the parameters) and
-'after'. A record of a schedule has 'value', at the steps 0, 1, 2 ... 29.
+An optimizer's record has the arrays 'parameter' (before), 'gradient' (one set for each step, in the order of the parameters) and
+'after'. A schedule's record has 'value', at steps 0, 1, 2 ... 29.
 """
 import os
 import sys

@@ -6,8 +6,8 @@ Each record holds
     field function NAME          the function of jax.random
     field impl NAME              threefry2x32, rbg or unsafe_rbg
     field seed N                 the key is jax.random.key(N, impl=...); also array 'key' (a key array)
-    field x64 0|1                whether 64-bit types are on
-    field shape D0,D1 | ()       the shape argument where the function was given one
+    field x64 0|1                1 if 64-bit types are enabled
+    field shape D0,D1 | ()       the shape argument if one was given
     field dtype NAME             the dtype argument where given
     field param NAME VALUE       a static or scalar argument as Python writes it
     array ARGUMENT ...           an array argument, under the name of jax's signature
@@ -34,7 +34,7 @@ f32, f64, f16, bf16 = np.float32, np.float64, np.float16, ml_dtypes.bfloat16
 SHAPES = [(), (7,), (3, 5)]
 CLOSE = "close 1e-5 1e-6"
 LOOSE = "close 2e-4 2e-5"
-# A logarithm of a logarithm near 1: half a unit in the last place of the inner one is several of the result.
+# A logarithm of a logarithm near 1: half a unit in the last place of the inner one is several units of the result.
 TOLERANCES = {"gumbel": "ulp 8"}
 
 
@@ -43,7 +43,7 @@ def arg_text(value):
 
 
 class Writer:
-  """Collects records; draw() calls the function and writes what it was called with."""
+  """Collects records; draw() calls the function and writes its arguments."""
 
   def __init__(self):
     self.records, self.counts = [], {}
@@ -180,7 +180,7 @@ def gamma_family(w):
     mean = np.array([1.0, -2.0, 0.5], f32)
     cov = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 1.5]], f32)
     for method in ("cholesky", "eigh", "svd"):
-      # eigh and svd: the draw depends on the signs of the vectors that LAPACK picks.
+      # eigh and svd: the draw depends on the signs that LAPACK chooses for the vectors.
       w.draw("multivariate_normal", seed, tolerance=LOOSE, mean=mean, cov=cov, shape=(4,), method=method)
     w.draw("orthogonal", seed, tolerance=LOOSE, n=3)
     w.draw("orthogonal", seed, tolerance=LOOSE, n=4, shape=(2,))

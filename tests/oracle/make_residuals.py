@@ -11,8 +11,8 @@ of vjp through jax.checkpoint(BODY, policy=POLICY), or 'error CLASS: text'. The 
                 named 'scores'; y = dot_general(p, x3); return reduce_sum(sin(dot(reshape(y, (4, 3)), w))) with x3 = x
                 reshaped to (2, 2, 3)
     loop        scan over the rows of w with carry x: c = sin(c * row), named 'carry'; return reduce_sum of the carry
-    nested      the same loop with its step checkpointed, which also stacks cos(c): sin of the carry and of the stack are summed
-What the policies that take arguments get stands in policies() below; 'none' is jax.checkpoint without a policy.
+    nested      the same loop with its step checkpointed, which also stacks cos(c): sums sin of the carry and of the stack
+The arguments of policies that take some are in policies() below; 'none' is jax.checkpoint without a policy.
 """
 import os
 import re

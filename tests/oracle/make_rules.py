@@ -1,12 +1,12 @@
-"""Writes rules.expected: which transform rules jax has for each primitive, so that what we lack can be compared with it.
+"""Writes rules.expected: which transform rules jax has for each primitive, to compare with rules missing here.
 
     python make_rules.py [OUTPUT]          (default: tests/data/rules.expected.tar.xz)
 
 One line a primitive: NAME in_lax RULE RULE ... with the rules that exist among
     jvp linearize transpose batch partial_eval partial_eval_custom dce lowering
 in_lax is 'lax' where jax.lax exposes it as NAME_p, else 'other'. 'lowering' means any platform of the CPU build;
-'transpose' counts the rules with accumulators too. Names that only exist inside Pallas, Mosaic, Triton or shard_map are left
-out. A primitive that several objects share by name has the union of their rules.
+'transpose' includes rules with accumulators. Names that only exist inside Pallas, Mosaic, Triton or shard_map are left
+out. If several primitive objects have the same name, their rules are united.
 """
 import os
 import sys

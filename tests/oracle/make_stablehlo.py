@@ -3,11 +3,11 @@
     python make_stablehlo.py FOLDER [NAME...]
 
 FOLDER gets stablehlo.bundle: records in the format of expected.py with arrays 'input' and 'output', the field 'tolerance'
-where it is not the default, and the texts
+if it is not the default, and the texts
     mlir      jit(f).lower(...).as_text()
     generic   the same module in generic form
-    located   the same with locations, as as_text(debug_info=True) writes it
-and for the command line NAME.mlir, NAME.generic.mlir, NAME.arrays, and NAME.in0.npy ... where numpy has the dtype (others
+    located   the same with locations, as written by as_text(debug_info=True)
+and for the command line NAME.mlir, NAME.generic.mlir, NAME.arrays, and NAME.in0.npy ... if numpy has the dtype (others
 only in .arrays). FOLDER/check holds the same modules closed over their inputs, with custom calls @check.expect_eq (integers,
 bools) and @check.expect_almost_eq (the rest) of the expected values, for 'capibara check'. judge.py accepts the folder and the bundle: that is how this script checks itself (--judge).
 Values are those of the text run by jaxlib with excess precision off, as judge.py runs it.
@@ -34,7 +34,7 @@ def texts_of(function, arguments):
 
 
 def relative_locations(text):
-  """Locations name files of this machine: keep only the file's own name."""
+  """Locations contain paths of this machine: keeps only the file name."""
   here = os.path.dirname(os.path.abspath(__file__)) + os.sep
   text = text.replace(here, "")
   return "\n".join(line if '"/' not in line else strip_folders(line) for line in text.split("\n"))
@@ -46,7 +46,7 @@ def strip_folders(line):
 
 
 def self_checking(runner, text, inputs, outputs):
-  """The module with a main that feeds the inputs and checks the outputs, as the golden files of StableHLO do."""
+  """The module with a main that passes the inputs and checks the outputs, like StableHLO's golden files."""
   from jax._src.interpreters import mlir
   from jax._src.lib.mlir.dialects import func, hlo
   ir = runner.ir
@@ -70,7 +70,7 @@ def main():
   folder, chosen = arguments[0], arguments[1:]
   os.makedirs(os.path.join(folder, "check"), exist_ok=True)
   shapes = {name: texts_of(f, args) for name, (f, args, _) in FUNCTIONS.items() if not chosen or name in chosen}
-  runner = judge.Runner()  # turns x64 on, so only after everything is lowered
+  runner = judge.Runner()  # enables x64, so only after everything is lowered
   records = []
   for name, texts in shapes.items():
     _, inputs, tolerance = FUNCTIONS[name]

@@ -1,11 +1,11 @@
-"""Writes transforms.expected: every body of transform_bodies.py under every stack of transforms, as the installed jax does it.
+"""Writes transforms.expected: every body of transform_bodies.py under every stack of transforms, with the installed jax.
 
     python make_transforms.py [OUTPUT]          (default: tests/data/transforms.expected.tar.xz)
 
 Each record BODY/STACK holds the inputs in call order (arrays 'input'), the results flattened (arrays 'output', with weak
 flags) and the jaxpr of the whole (text 'jaxpr', as printed by jax.make_jaxpr at width 80; the host callback's Python object
-is replaced by '...'). Where jax itself raises, the record has a field 'error CLASS: first line' and no outputs ('limitation'
-instead of 'error': jax fails by an unfinished corner of its own, any result or error is fine).
+is replaced by '...'). If jax itself raises, the record has a field 'error CLASS: first line' and no outputs ('limitation'
+instead of 'error': jax fails because of its own limitation, any result or error is fine).
 field jaxpr: 'compare', or 'values_only' where the text holds internals of jax (jacobians build their basis with
 jax.numpy). The stacks below are the definition for the C++ side: s(f) is the scalar function reduce_sum(f(x, w)) over all
 axes. Every function given to jit is named f.
@@ -74,7 +74,7 @@ STACKS = {
     "jacrev": ("x w", lambda f: lambda x, w: jax.jacrev(f)(x, w)),
     "hessian": ("x w", lambda f: lambda x, w: jax.hessian(s(f))(x, w)),
 }
-# Where jax computes something wrong: it writes a value whose batch axis stands elsewhere to a ref without moving the axis.
+# Wrong results of jax: it writes a value with another batch axis position to a ref without moving the axis.
 WRONG_IN_JAX = {"ref/vmap_last": "the batch axis of a value written to a ref is not moved to the ref's"}
 VALUES_ONLY = {"jacfwd", "jacrev", "hessian"}
 
@@ -85,7 +85,7 @@ def pushforward(f, x, w, dx, dw):
 
 
 def make_inputs(f, x, w):
-  """All inputs that a stack may ask for; the batch has the signs and sizes changed so that branches differ."""
+  """All inputs that a stack may need; batch members differ in signs and magnitudes, so that branches differ."""
   variants = [x, (x * x.dtype.type(-0.5)).astype(x.dtype), (x + x.dtype.type(1.25)).astype(x.dtype)]
   xs = np.stack(variants)
   ws = np.stack([w, (w * w.dtype.type(0.5)).astype(w.dtype), (w - w.dtype.type(0.125)).astype(w.dtype)])
@@ -120,7 +120,7 @@ def record(name, stack, f, inputs, flags):
     program = jax.make_jaxpr(define(f))(*args)
     outputs = jax.tree.leaves(jax.jit(define(f))(*args))
   except Exception as error:  # which errors jax raises is part of what is recorded
-    # A body with refs meets unfinished corners of jax itself: ours may raise or give the true value.
+    # Bodies with refs hit limitations of jax itself: ours may raise or return the true value.
     kind = "limitation" if name == "ref" else "error"
     return f"{name}/{stack}", lines + [f"field {kind} {first_line(error)}"]
   for aval, out in zip(program.out_avals, outputs, strict=True):

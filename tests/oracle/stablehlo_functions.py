@@ -1,4 +1,4 @@
-"""The functions over jax.lax and jax.numpy whose StableHLO text our reader must accept and evaluate to jax's values.
+"""Functions of jax.lax and jax.numpy whose StableHLO text our reader must accept and evaluate to jax's values.
 
 FUNCTIONS maps a name to (function, arguments as numpy arrays, tolerance or None). Tolerances are those of judge.py; None is
 the default of the dtype. Names begin with their family: elementwise, special, compare, bits, reduce, window, cumulative,

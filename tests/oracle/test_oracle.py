@@ -1,4 +1,4 @@
-"""Tests of the oracle itself: the recordings come out of their scripts again, the judge judges, jax's texts are readable."""
+"""Tests of the oracle itself: scripts reproduce their recordings, the judge finds mistakes, jax's texts are readable."""
 
 import os
 import re
@@ -56,7 +56,7 @@ def test_the_script_of_a_room_writes_the_same_cases_again(script, name, tmp_path
 @pytest.mark.slow
 @pytest.mark.remake
 def test_the_script_writes_the_same_cases_of_mathematics_again(tmp_path):
-    # Between machines, the last bits differ in one case of a hundred, and the signs of NaN.
+    # Between machines, last bits differ in one case of a hundred, and so do signs of NaN.
     pytest.importorskip("mpmath", reason="mpmath, which knows the true results, is not installed")
     output = tmp_path / "again"
     done = start(HERE.parent / "lax" / "make_math_cases.py", output)
@@ -110,7 +110,7 @@ def test_jax_writes_the_same_calls_of_cudnn_again(tmp_path):
 @pytest.mark.remake  # minutes of jax: ./run test oracle
 @pytest.mark.parametrize("name", ["random", "transforms", "optimizers"])
 def test_the_script_writes_the_same_records_again(name, tmp_path):
-    # Byte for byte on one machine; between machines jaxlib's last bits may differ, all else may not.
+    # Byte for byte on one machine; between machines only jaxlib's last bits may differ.
     output = tmp_path / "again"
     done = start(f"make_{name}.py", output)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Where jax's own texts of StableHLO are, with inputs and values: made by the installed jax when they are first needed."""
+"""Locates jax's own StableHLO texts, with inputs and values: made by the installed jax when first needed."""
 
 import fcntl
 import subprocess
@@ -10,7 +10,7 @@ SOURCES = ("stablehlo_functions.py", "make_stablehlo.py", "expected.py", "judge.
 
 
 def folder(build):
-    """`build`/oracle with all texts; several programs may ask at once, one of them writes."""
+    """`build`/oracle with all texts; several programs may call this at once, one of them writes."""
     place = Path(build) / "oracle"
     place.mkdir(parents=True, exist_ok=True)
     with open(place / ".lock", "w") as lock:

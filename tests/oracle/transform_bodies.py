@@ -1,8 +1,8 @@
 """The bodies of the transform programs: each has a C++ twin of the same name in tests/transforms/programs_test.cpp.
 
 A body is f(x, w) -> one array, written with jax.lax and the operators + - * / between arrays of one shape or with scalars.
-BODIES maps its name to (function, x, w, flags). x and w are numpy arrays whose shapes and dtypes stand in the comment
-above each body. Functions handed to jit, custom_jvp and custom_vjp have the short names g, h, h_jvp, h_fwd, h_bwd, which
+BODIES maps its name to (function, x, w, flags). x and w are numpy arrays whose shapes and dtypes are in the comment
+above each body. Functions passed to jit, custom_jvp and custom_vjp have the short names g, h, h_jvp, h_fwd, h_bwd, which
 appear in the jaxpr text. Constants are numpy arrays of rank > 0 (constvars in a jaxpr) or Python scalars (literals).
 flags: 'values_only' where the jaxpr text holds Python objects or internals that are not compared.
 """

@@ -22,7 +22,7 @@ TEST(Match, TypesHoldTheIntegersOfTheirRange) {
   EXPECT_FALSE(holds_exactly(DType::bool_, {0, 1}));
 }
 
-// The first integer that a floating type rounds is one above the largest of the range.
+// The first integer that a floating type rounds is one above the end of its exact range.
 TEST(Match, FloatsHoldWhatTheirMantissaDoes) {
   for (const DType dtype : {DType::bfloat16, DType::float16, DType::float32}) {
     const int64_t limit = int64_t{1} << (dtype_row(dtype).mantissa_bits + 1);
@@ -56,7 +56,7 @@ TEST(Match, OperandsAreIndependentOfWhatIsReplaced) {
   const Atom a = program.invars()[0], b = program.equations()[0].outputs[0], c = program.equations()[1].outputs[0];
   EXPECT_TRUE(are_independent(uses, std::vector<Atom>{a, b}, std::vector<int>{1, 2}));
   EXPECT_FALSE(are_independent(uses, std::vector<Atom>{a, c}, std::vector<int>{1, 2}));
-  EXPECT_FALSE(are_independent(uses, std::vector<Atom>{c}, std::vector<int>{0}));  // by way of c = b b
+  EXPECT_FALSE(are_independent(uses, std::vector<Atom>{c}, std::vector<int>{0}));  // through c = b b
   EXPECT_TRUE(are_independent(uses, std::vector<Atom>{c}, std::vector<int>{0}, std::vector<int>{1}));
 }
 

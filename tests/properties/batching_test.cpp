@@ -8,7 +8,7 @@
 namespace capibara::properties {
 namespace {
 
-// Puts equal arrays beside each other along a new axis, byte by byte: any dtype, keys too.
+// Stacks arrays of the same type along a new axis, byte by byte: any dtype, including keys.
 Array stacked(const Arrays& parts, int64_t dim) {
   ArrayType type = parts[0].type();
   int64_t outer = 1, inner = storage_size(type.dtype);
@@ -34,7 +34,7 @@ Array row(const Array& array, int64_t index) {
   return Array::from_buffer(type, std::move(buffer));
 }
 
-// Which operands are mapped: all subsets of up to four operands; of more, each alone and all together.
+// The subsets of mapped operands: all subsets of up to four operands; of more, each alone and all together.
 std::vector<std::vector<bool>> subsets(std::size_t count) {
   std::vector<std::vector<bool>> result;
   if (count <= 4) {
@@ -54,8 +54,8 @@ std::vector<std::vector<bool>> subsets(std::size_t count) {
   return result;
 }
 
-// The mapped axis of every mapped operand. Position p is tried on each operand as far as its rank allows; `skew` moves
-// the operands against each other.
+// The mapped axis of every mapped operand: position p modulo the operand's positions; `skew` gives the operands
+// different positions.
 std::vector<int64_t> positions(const Call& call, const std::vector<bool>& mapped, int64_t p, int64_t skew) {
   std::vector<int64_t> dims;
   for (std::size_t i = 0; i < mapped.size(); ++i) {
@@ -75,7 +75,7 @@ std::vector<std::vector<int64_t>> all_positions(const Call& call, const std::vec
       if (std::find(result.begin(), result.end(), dims) == result.end()) result.push_back(std::move(dims));
     }
   }
-  // One odd choice is enough where another dtype has tried them all.
+  // One unusual choice is enough if another dtype has tried them all.
   if (!every) result = {result.back()};
   return result;
 }
@@ -145,7 +145,7 @@ TEST_P(Batching, IsALoop) {
             }
           }
         } catch (const NotImplementedError& error) {
-          // Other operands may be mapped all the same.
+          // Mapping other operands may still work.
           if (!is_known_refusal(call, error.what())) throw;
           Tally::of(property).lack(call, error.what());
         }
@@ -158,7 +158,7 @@ TEST_P(Batching, IsALoop) {
 TEST_P(Batching, ProgramDoesNotGrowWithTheBatch) {
   for_each_call("size of the vmapped program", GetParam(), [&](const Call& call) -> std::string {
     if (call.sample.inputs.empty()) return not_applicable;
-    // Of a fused operation those of its composition, which a batch may run instead.
+    // The loops of a fused operation's composition, which a batch may run instead.
     const auto composition = [&](std::span<const Array> inputs) {
       return call.primitive->lower(inputs, call.sample.attrs);
     };

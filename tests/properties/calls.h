@@ -26,9 +26,9 @@ namespace capibara::properties {
 struct Call {
   Primitive primitive;
   DType dtype;
-  std::size_t number;  // of the sample, among those of this dtype
+  std::size_t number;  // index among the samples of this dtype
   Sample sample;
-  FlatFunction body = {};  // where the primitive is tried inside a function; empty: the primitive itself
+  FlatFunction body = {};  // a function that contains the primitive; empty: the primitive itself
   std::string name = {};   // of that function
 
   FlatFunction function() const {
@@ -109,7 +109,7 @@ std::vector<Call> composed_calls(const Primitive& primitive);  // see compositio
 
 inline std::vector<Call> calls_of(const Primitive& primitive) {
   std::vector<Call> calls = composed_calls(primitive);
-  // rng_uniform draws from a generator with state: no two calls agree.
+  // rng_uniform draws from a stateful generator: no two calls agree.
   if (!primitive->samples || primitive.is("rng_uniform")) return calls;
   for (DType dtype : dtypes_of(primitive.record())) {
     std::size_t number = 0;
@@ -118,7 +118,7 @@ inline std::vector<Call> calls_of(const Primitive& primitive) {
   return calls;
 }
 
-// 64-bit numbers exist only where x64 is on, and the other dtypes are tried as most users see them.
+// 64-bit numbers exist only with x64; other dtypes are tested with the default settings.
 inline ConfigScope config_for(const Call& call) {
   Config settings = config();
   settings.enable_x64 = is_wide(call.dtype) || call.takes(is_wide);
@@ -130,7 +130,7 @@ inline ConfigScope config_for(const Call& call) {
 
 // ---- values -----------------------------------------------------------------------------------------------------
 
-// Hard points: ties, both zeros, NaN, infinities, the ends of the range. `gentle` ones leave out the ends of the range.
+// Hard points: ties, both zeros, NaN, infinities, the ends of the range. `gentle` leaves out the ends of the range.
 enum class Points { plain, hard, gentle };
 
 class Values {
@@ -151,7 +151,7 @@ class Values {
     for (const ArrayType& type : sample.inputs) inputs.push_back(operand(type, sample, points));
     return inputs;
   }
-  // A direction: entries of order 1, away from zero.
+  // A direction: entries of magnitude about 1, away from zero.
   Array direction(const ArrayType& type) {
     std::uniform_real_distribution<double> size(0.25, 1.0);
     auto entry = [&] { return size(random_) * (random_() % 2 ? 1 : -1); };
@@ -195,7 +195,7 @@ class Values {
       return std::clamp<double>(std::uniform_int_distribution<int>(low, 5)(random_), least, greatest);
     }
     if (points != Points::plain) {
-      // A double cannot hold the greatest 64-bit integers; conversion saturates.
+      // A double cannot represent the largest 64-bit integers; conversion saturates.
       const double list[] = {0, 1, 1, 2, least, greatest, is_signed(dtype) ? -1.0 : 3.0};
       return list[random_() % std::size(list)];
     }
@@ -213,7 +213,7 @@ class Values {
   std::mt19937 random_;
 };
 
-// Operands as a primitive demands them, where a range of values does not say it.
+// Operands with requirements that a range of values cannot express.
 inline Arrays prepared(const Call& call, Arrays inputs) {
   if (call.primitive.is("clamp") && is_floating(call.dtype)) {
     // The bounds must not cross.
@@ -226,7 +226,7 @@ inline Arrays prepared(const Call& call, Arrays inputs) {
     inputs[2] = bound(inputs[2], 1);
   }
   if (call.primitive.is("moe_dispatch") || call.primitive.is("moe_combine")) {
-    // An order of the copies and its inverse: here the order backwards, which is its own.
+    // A permutation of the copies and its inverse: here the reversal, which is its own inverse.
     Array& order = inputs[inputs.size() - 2];
     std::vector<std::complex<double>> backwards;
     for (int64_t i = order.size(); i-- > 0;) backwards.push_back(static_cast<double>(i % order.shape(-1)));
@@ -259,16 +259,16 @@ inline double spacing(const FloatInfo& info, double value) {
   return std::ldexp(info.eps, std::ilogb(size));
 }
 
-// What may lie between two results of one operation. Up to two units are units of the value itself: it was rounded
-// once. More are units of the greatest magnitude around, at least of one: sums and series. Numbers of 16 bits and fewer
-// are computed in float32 and rounded once: two units, and the error of float32.
+// The maximum difference of two results of one operation. Up to two units are units of the value itself, which was
+// rounded once. More are units of the largest magnitude involved, at least one: sums and series. Numbers of 16 bits
+// and fewer are computed in float32 and rounded once: two units, plus the error of float32.
 inline double allowed_difference(const FloatInfo& info, bool small, double units, double size) {
   constexpr double single = std::numeric_limits<float>::epsilon();
   if (small) return 2 * spacing(info, size) + units * single * std::max(size, 1.0);
   return units <= 2 ? units * spacing(info, size) : units * info.eps * std::max(size, 1.0);
 }
 
-// Operations of which every element is one arithmetic operation, correctly rounded.
+// True for operations whose elements are single, correctly rounded arithmetic operations.
 inline bool rounds_once(const Call& call) {
   static const std::string_view names[] = {
       "add", "add_any", "sub", "mul", "div", "sqrt", "square", "convert_element_type", "reduce_precision"};
@@ -277,7 +277,7 @@ inline bool rounds_once(const Call& call) {
          std::find(std::begin(names), std::end(names), call.primitive.name()) != std::end(names);
 }
 
-// Empty where two arrays agree: exactly for integers, as allowed_difference says for inexact types; NaN equals NaN.
+// Empty if two arrays agree: exactly for integers, within allowed_difference for inexact types; NaN equals NaN.
 inline std::string difference(const Array& got, const Array& want, double units) {
   if (got.dtype() != want.dtype() || got.shape() != want.shape()) {
     return concat("got ", to_string(got.type()), ", want ", to_string(want.type()));
@@ -318,10 +318,10 @@ inline std::string difference(const Arrays& got, const Arrays& want, double unit
 
 // ---- results ----------------------------------------------------------------------------------------------------
 
-// What a check returns for a call that the property says nothing about.
+// The result of a check for a call to which the property does not apply.
 inline const std::string not_applicable = "not applicable";
 
-// What came of one property over all calls; printed at the end of the run.
+// The outcome of one property over all calls; printed at the end of the run.
 class Tally {
  public:
   static Tally& of(const std::string& property) {
@@ -389,7 +389,7 @@ inline Size size_of(const Program& program) {
   return size;
 }
 
-// The program without weak types, which StableHLO has not.
+// The program without weak types, which StableHLO does not have.
 Program strengthened(const Program& program);
 inline Attr strengthened(const Attr& attr) {
   if (const auto* program = attr.get_if<std::shared_ptr<const Program>>()) return Attr(strengthened(**program));

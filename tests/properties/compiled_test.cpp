@@ -1,4 +1,4 @@
-// Compiling: what a primitive computes does not change when its program is compiled to machine code.
+// Compiling: a primitive's results do not change when its program is compiled to machine code.
 #include "properties/property.h"
 
 #include "backends/backend.h"
@@ -22,7 +22,7 @@ bool can_compile() {
   }
 }
 
-// Generated code rounds as the reference does but where it fuses products with sums and adds in lanes.
+// Generated code rounds like the reference, except where it fuses products with sums and adds in lanes.
 double units_allowed(const Call& call) {
   if (rounds_once(call)) return 1;
   if (is_fused(call.primitive)) return 64;
@@ -39,8 +39,8 @@ double units_allowed(const Call& call) {
   return 16;
 }
 
-// Of a matrix or a transform: which results a NaN or an infinity reaches, and where sums overflow, depends on how it is
-// divided.
+// For matrices and transforms, which results a NaN or an infinity reaches, and where sums overflow, depends on
+// blocking.
 bool depends_on_order(const Primitive& primitive) {
   static const std::set<std::string> names = [] {
     std::set<std::string> all;
@@ -52,9 +52,9 @@ bool depends_on_order(const Primitive& primitive) {
   return names.count(primitive.name()) > 0;
 }
 
-// Thousands of programs take minutes to compile, so a run takes one share of six of the calls: CAPIBARA_PROPERTY_SHARE,
-// which ./run test sets to another one with each commit (0 without git). All shares together are all calls;
-// CAPIBARA_EVERY_CALL takes them at once.
+// Thousands of programs take minutes to compile, so a run takes one of six shares of the calls:
+// CAPIBARA_PROPERTY_SHARE, which ./run test changes with each commit (0 without git). All shares together cover all
+// calls; CAPIBARA_EVERY_CALL takes them at once.
 constexpr std::size_t shares = 6;
 
 std::size_t share_of_run() {
@@ -98,7 +98,7 @@ TEST_P(Compiling, KeepsValues) {
     const auto check = [&](const Call& call) { return compiled_difference(call, points); };
     const int before = checked;
     for_each_call(property, chosen, check);
-    // The share of a primitive with few calls may have none that can be checked: then the next one that can.
+    // With few calls, a primitive's share may have none that can be checked: then takes the next call that can.
     for (std::size_t i = 0; i < others.size() && checked == before && !HasFailure(); ++i) {
       for_each_call(property, std::span(&others[(share + i) % others.size()], 1), check);
     }

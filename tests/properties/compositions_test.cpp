@@ -1,5 +1,5 @@
-// Calls for the primitives whose records hold no samples: they carry programs, refs, named axes or host functions, so
-// each is tried inside a small function, which must have the same properties as any primitive.
+// Calls for primitives whose records have no samples: they involve programs, refs, named axes or host functions, so
+// each is tested inside a small function, which must have the same properties as any primitive.
 #include <capibara/capibara.h>
 
 #include "program/trace/stage.h"
@@ -18,7 +18,7 @@ struct Composition {
   std::string name;
   std::vector<Shape> shapes;
   FlatFunction function;
-  std::vector<DType> first_dtypes = {};  // of the leading operands, where they are not the call's dtype
+  std::vector<DType> first_dtypes = {};  // of the leading operands, if they differ from the call's dtype
 };
 
 Array cubic(const Array& x, const Array& y) { return lax::mul(lax::sin(x), lax::add(y, lax::mul(x, y))); }
@@ -50,7 +50,7 @@ Arrays looped(Inputs in) {
   return {last.second};
 }
 
-// How often it runs depends on the values, so that lanes of a batch stop at different times.
+// The trip count depends on the values, so lanes of a batch stop at different times.
 Arrays looped_by_value(Inputs in) {
   return {lax::while_loop([](Array x) { return lax::lt(lax::reduce_sum(x, {.axes = {0}}), Array(8)); },
                           [&](Array x) { return lax::add(x, lax::add(lax::mul(x, x), Array(1))); }, in[0])};
@@ -75,7 +75,7 @@ Array product(const Array& x, const Array& y) {
   return f(x, y);
 }
 
-// What interpreters bind: the program of a function as one equation.
+// A function's program as one equation, as interpreters bind it.
 Array called(const char* name, const Array& x, const Array& y) {
   Program program =
       stage([](Inputs in) { return Arrays{cubic(in[0], in[1])}; }, Types{x.type(), y.type()}, "cubic").program;
@@ -353,8 +353,8 @@ std::vector<Call> composed_calls(const Primitive& primitive) {
   return calls;
 }
 
-// Tokens carry no value, shard_map and what it alone binds need a mesh (python/tests/sharding), a foreign call
-// means nothing to this library's own backend, and a generator with state never agrees with itself.
+// Tokens carry no value, shard_map and primitives bound only by it need a mesh (python/tests/sharding), a foreign call
+// means nothing to this library's own backend, and two calls of a stateful generator never agree.
 TEST(Catalog, EveryPrimitiveHasCalls) {
   const std::set<std::string> of_meshes = {"pvary",           "psum_invariant",        "all_gather_invariant",
                                            "unreduced_psum",  "all_gather_reduced",    "unreduced_reduce_scatter",

@@ -28,7 +28,7 @@ Arrays moved(const Arrays& point, const Arrays& tangents, double step) {
   return result;
 }
 
-// Only 64-bit numbers leave enough digits after the subtraction.
+// Only 64-bit numbers have enough digits left after the subtraction.
 bool is_double(DType dtype) { return dtype == DType::float64 || dtype == DType::complex128; }
 bool inexact(DType dtype) { return is_inexact(dtype); }
 bool only_doubles(const Call& call) {
@@ -53,8 +53,8 @@ Point point_of(const Call& call) {
   return point;
 }
 
-// Eigenvalues come in any order, and the phase of an eigenvector is free: LAPACK makes its largest component real, of
-// which there may be several. The outputs of eig at a point nearby, in the order and with the phases of those here.
+// Eigenvalues come in any order, and the phase of an eigenvector is arbitrary: LAPACK makes its largest component real,
+// and there may be several. Returns the outputs of eig at a nearby point, in the order and with the phases of `here`.
 Arrays aligned_with(const Arrays& here, Arrays there) {
   const int64_t n = here[0].shape(-1);
   const auto size = static_cast<std::size_t>(n);
@@ -132,10 +132,10 @@ TEST_P(Derivatives, AreFiniteDifferences) {
     Tally::of("jvp = finite differences").note(p.name() + ": no call of 64-bit floats to try");
 }
 
-// Every operand alone, so that rules meet symbolic zeros; and the programs type-check.
+// Each operand alone, so that rules see symbolic zeros; also type-checks the programs.
 TEST_P(Derivatives, WithSomeTangentsZeroAddUp) {
   for_each_call("jvp is linear in each tangent", GetParam(), [](const Call& call) -> std::string {
-    // That type has neither zero nor a sign.
+    // float8_e8m0fnu has neither zero nor a sign.
     if (!call.takes(inexact) || call.dtype == DType::float8_e8m0fnu) return not_applicable;
     FlatFunction f = call.function();
     Point point = point_of(call);
@@ -179,7 +179,7 @@ TEST_P(Derivatives, WithSomeTangentsZeroAddUp) {
 
 struct Product {
   double value = 0, magnitude = 0;
-  // The real part of the bilinear product: what transposes of maps on complex numbers preserve.
+  // The real part of the bilinear product, which transposes of complex linear maps preserve.
   void add(const Array& a, const Array& b) {
     Complexes x = elements(a), y = elements(b);
     for (std::size_t k = 0; k < x.size(); ++k) {
@@ -191,7 +191,7 @@ struct Product {
 
 TEST_P(Derivatives, TransposeKeepsProducts) {
   for_each_call("<ct, J t> = <J' ct, t>", GetParam(), [](const Call& call) -> std::string {
-    // Fewer than eight bits cannot carry a product.
+    // Fewer than eight bits are too few for a product.
     if (!call.takes(inexact) || precision(call.dtype) > 0.01) return not_applicable;
     Point point = point_of(call);
     Linearized linear = linearize_flat(call.function(), point.primals, point.differentiable);

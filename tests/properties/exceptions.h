@@ -1,4 +1,4 @@
-// Where a property does not hold by design: each case with its reason. jax 0.10.2 behaves the same unless it says so.
+// Cases where a property does not hold by design, with reasons. jax 0.10.2 behaves the same unless stated otherwise.
 #pragma once
 
 #include "properties/hard_points.h"
@@ -48,7 +48,7 @@ inline constexpr Exception exceptions[] = {
     {"jvp = finite", "svd", takes_complex, "the phases of singular vectors are free"},
     {"jvp = finite", "pmax", always, "the composition stops its tangent: pmax has none"},
     {"jvp = finite", "pmin", always, "the composition stops its tangent: pmin has none"},
-    // Derivatives refused with an error that says so.
+    // Derivatives rejected with an explicit error.
     {"jvp", "custom_vjp_call", always, "a custom_vjp function has a reverse derivative only"},
     {"jvp", "pure_callback", always, "a host function has no derivative"},
     {"<ct", "pure_callback", always, "a host function has no derivative"},
@@ -57,27 +57,27 @@ inline constexpr Exception exceptions[] = {
     {"<ct", "custom_vjp_call", always, "the product needs a forward derivative, and there is none"},
     {"<ct", "while", always, "a loop of unknown length has a forward derivative only"},
     {"<ct", "reduce_window", always, "the derivative of a general windowed reduction goes forward only"},
-    // Derivatives refused with a TypeError: complex numbers have no order.
+    // Derivatives rejected with a TypeError: complex numbers have no order.
     {"jvp", "clamp", takes_complex, "the derivative compares, and complex numbers do not"},
     {"<ct", "clamp", takes_complex, "the derivative compares, and complex numbers do not"},
     {"jvp", "reduce_window_max", takes_complex, "the derivative compares, and complex numbers do not"},
     {"<ct", "reduce_window_max", takes_complex, "the derivative compares, and complex numbers do not"},
     {"jvp", "reduce_window_min", takes_complex, "the derivative compares, and complex numbers do not"},
     {"<ct", "reduce_window_min", takes_complex, "the derivative compares, and complex numbers do not"},
-    // Texts that say less than a program.
+    // Texts that express less than a program.
     {"read(write", "sharding_constraint", always,
      "a text names axes of a mesh, not devices: a reader keeps the values"},
-    // Batching by a loop, as its vmap_method or its effect demands.
+    // Batching by a loop, as required by the vmap_method or the effect.
     {"size", "pure_callback", always, "lane by lane"},
     {"size", "io_callback", always, "lane by lane"},
     {"size", "debug_callback", always, "lane by lane"},
-    // Batching that draws other numbers.
+    // Batching that draws different numbers.
     {"vmap", "random_split", takes_rbg, "rbg draws the whole batch from the first key"},
     {"vmap", "random_fold_in", takes_rbg, "rbg draws the whole batch from the first key"},
     {"vmap", "random_bits", takes_rbg, "rbg draws the whole batch from the first key"},
     {"vmap", "random_gamma", takes_rbg, "rbg draws the whole batch from the first key"},
     {"vmap", "rng_bit_generator", always, "the bits of the whole batch come from the first state"},
-    // Generated code fuses products with sums: a difference of two infinities may be one finite number less.
+    // Generated code fuses products with sums: a difference of two infinities may become infinite minus finite.
     {"compiled = eager at hard", "mul", takes_complex, "fused products overflow later"},
     {"compiled = eager at hard", "integer_pow", takes_complex, "fused products overflow later"},
     {"compiled = eager at hard", "reduce_prod", takes_complex, "fused products overflow later"},
@@ -97,7 +97,7 @@ inline constexpr Exception exceptions[] = {
      "the least value of float8_e8m0fnu is a denormal of float32: zero"},
     {"compiled = eager at hard", "cholesky_update", always, "fused products leave what rounded ones cancel"},
     {"compiled = eager at hard", "conv_general_dilated", always, "padding is multiplied, as in jax: 0 * inf"},
-    // Compositions whose steps overflow, or meet 0 * NaN, where one rounded operation does not.
+    // Compositions whose steps overflow, or compute 0 * NaN, where one rounded operation does not.
     {"vmap = loop", "batch_norm_training", takes_half, "the composition rounds each step to 16 bits"},
     {"vmap = loop", "batch_norm_inference", takes_half, "the composition rounds each step to 16 bits"},
     {"vmap = loop", "batch_norm_grad", takes_half, "the composition rounds each step to 16 bits"},
@@ -117,7 +117,7 @@ inline const Exception* exception_for(std::string_view property, const Call& cal
   return nullptr;
 }
 
-// Calls that a rule refuses though there is one. jax 0.10.2 refuses them too, unless it says so.
+// Calls that an existing rule rejects. jax 0.10.2 rejects them too, unless stated otherwise.
 struct Refusal {
   std::string_view primitive;
   std::string_view text;  // part of the message
@@ -141,7 +141,7 @@ inline constexpr Refusal refusals[] = {
     {"get", "the reverse derivative of a loop that reads or writes a ref"},  // jax can
 };
 
-// Whether a missing rule is the primitive's own, which missing_rules_test.cpp compares with jax's, or a known refusal.
+// True if the primitive lacks the rule, which missing_rules_test.cpp compares with jax, or the refusal is known.
 inline bool is_known_refusal(const Call& call, std::string_view message) {
   if (message.find(concat("for '", call.primitive.name(), "' not implemented")) != std::string_view::npos) return true;
   return std::any_of(std::begin(refusals), std::end(refusals), [&](const Refusal& refusal) {
@@ -149,7 +149,7 @@ inline bool is_known_refusal(const Call& call, std::string_view message) {
   });
 }
 
-// Operands that a derivative is not defined for.
+// False for operands with respect to which the derivative is not defined.
 inline bool has_tangent(const Call& call, std::size_t operand) {
   if (!is_inexact(call.sample.inputs[operand].dtype)) return false;
   if (call.primitive.is("polygamma")) return operand != 0;

@@ -1,4 +1,4 @@
-// Types under Explicit axes: every call of the catalog whose operands are split gets types that fit, or is refused by
+// Types under Explicit axes: every call of the catalog with split operands gets consistent types, or is rejected by
 // name.
 #include "properties/property.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 Mesh mesh_of(int64_t parts) { return {{"x", "y"}, {parts, 2}, {AxisType::Explicit, AxisType::Explicit}}; }
 
-// What does not fit in the types of results; empty where all do.
+// The inconsistencies in the types of results; empty if there are none.
 std::string misfit(const Types& results) {
   for (const ArrayType& type : results) {
     if (!type.sharding.is_explicit()) continue;
@@ -59,7 +59,7 @@ TEST_P(ExplicitTypes, FitOrAreRefused) {
           const std::string text = misfit(results);
           if (!text.empty()) return text;
         } catch (const ShardingTypeError&) {
-        } catch (const ValueError&) {  // where a size does not divide
+        } catch (const ValueError&) {  // if a size is not divisible
         } catch (const NotImplementedError&) {
         }
       }
@@ -69,7 +69,7 @@ TEST_P(ExplicitTypes, FitOrAreRefused) {
 }
 INSTANTIATE_TEST_SUITE_P(Catalog, ExplicitTypes, testing::ValuesIn(primitive_names()), test_name);
 
-// The types of a call's results as jax prints them, of operands f32[8,4] split by these axes.
+// The types of a call's results as jax prints them, for operands f32[8,4] split by these axes.
 std::string typed(const std::string& name, const std::vector<PartitionSpec>& specs, const Attrs& attrs,
                   Shape shape = {8, 4}) {
   ProgramBuilder builder;

@@ -1,4 +1,4 @@
-// Factors: a primitive computed part by part along each of its factors gives what it computes whole.
+// Factors: computing a primitive part by part along each of its factors gives its whole result.
 #include "properties/property.h"
 
 #include <capibara/factors.h>
@@ -10,7 +10,7 @@ namespace {
 
 using Indices = std::vector<int64_t>;
 
-// The indices of a dimension whose index of one factor is in part `part` of `parts`.
+// The indices of a dimension whose index along one factor is in part `part` of `parts`.
 Indices kept_indices(const DimensionFactors& dimension, int64_t size, const Factors& factors, int factor, int64_t parts,
                      int64_t part) {
   Indices kept;
@@ -27,7 +27,7 @@ Indices kept_indices(const DimensionFactors& dimension, int64_t size, const Fact
   return kept;
 }
 
-// Which elements of an array, by their row-major positions, are in a part.
+// The row-major positions of an array's elements that are in a part.
 Indices kept_positions(const ArrayType& type, const ValueFactors& value, const Factors& factors, int factor,
                        int64_t parts, int64_t part) {
   Indices positions{0};
@@ -68,7 +68,7 @@ Array put(const Array& whole, const Array& part, const Indices& positions) {
   return Array::from_buffer(whole.type(), std::move(buffer));
 }
 
-// Filled with what no part yields.
+// An array filled with bytes that no part produces.
 Array blank(const ArrayType& type) {
   const auto bytes = static_cast<std::size_t>(type.size() * storage_size(type.dtype));
   Buffer buffer = Buffer::allocate(bytes);
@@ -91,7 +91,7 @@ struct Split {
 
   EquationTypes types() const { return {primitive, operands, results, attrs}; }
 
-  // The results put together from parts.
+  // The results assembled from parts.
   Arrays by_parts(const Arrays& inputs, const Arrays& whole, int factor, int64_t parts) const {
     const Factor& cut = factors.factors[static_cast<std::size_t>(factor)];
     const PartTypes part_of = part_types(types(), factors, factor, parts);
@@ -115,14 +115,14 @@ struct Split {
           joined[i] =
               put(joined[i], got[i], kept_positions(results[i], factors.results[i], factors, factor, parts, part));
         else if (difference(joined[i], whole[i], 64).empty())
-          joined[i] = got[i];  // the first that is wrong stays
+          joined[i] = got[i];  // keeps the first wrong one
       }
     }
     return joined;
   }
 };
 
-// A composed call is tried as a call of the program that it stages.
+// A composed call is tested as a call of its staged program.
 Split split_of(const Call& call) {
   Split split{call.primitive, call.sample.attrs, call.sample.inputs, {}, {}};
   if (call.body) {
@@ -136,7 +136,7 @@ Split split_of(const Call& call) {
   return split;
 }
 
-// Sums of parts in small types are rounded more often than the whole.
+// Partial sums in small types round more often than the whole.
 bool rounds_parts(const Split& split) {
   return std::any_of(split.results.begin(), split.results.end(),
                      [](const ArrayType& type) { return is_floating(type.dtype) && bits(type.dtype) < 32; });

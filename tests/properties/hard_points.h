@@ -1,4 +1,4 @@
-// At which hard points a primitive is tried.
+// The hard points at which a primitive is tested.
 #pragma once
 
 #include "kernels/family.h"
@@ -8,7 +8,7 @@
 
 namespace capibara::properties {
 
-// Of src/kernels: compositions with several sums, in whose order backends differ.
+// True for operations of src/kernels: compositions with several sums, whose order differs between backends.
 inline bool is_fused(const Primitive& primitive) {
   static const std::set<std::string> names = [] {
     std::set<std::string> all;
@@ -18,9 +18,9 @@ inline bool is_fused(const Primitive& primitive) {
   return names.count(primitive.name()) > 0;
 }
 
-// The incomplete gamma functions sum up to ten million terms at the ends of the range.
+// The incomplete gamma functions add as many as ten million terms at the ends of the range.
 inline Points hard_points(const Primitive& primitive) {
-  // A value that one row sees is a factor of all rows of its block: times 0, NaN and infinities stay NaN.
+  // A value seen by one row multiplies all rows of its block: times 0, NaN and infinities become NaN.
   if (primitive.name().find("_attention") != std::string::npos) return Points::plain;
   if (is_fused(primitive)) return Points::gentle;                 // where sums overflow depends on their order
   if (primitive.is("ragged_dot_general")) return Points::gentle;  // for the same reason

@@ -1,4 +1,4 @@
-// Missing rules: whatever rule a primitive of ours lacks, jax 0.10.2 lacks as well (the recording rules.expected).
+// Missing rules: jax 0.10.2 also lacks every rule that one of our primitives lacks (the recording rules.expected).
 #include <capibara/primitive.h>
 
 #include "backends/reference/kernels.h"
@@ -39,7 +39,7 @@ std::map<std::string, JaxPrimitive> read_rules() {
   return result;
 }
 
-// What jax has under another name.
+// Primitives that have another name in jax.
 const std::map<std::string, std::string> renamed = {};
 
 // Primitives that jax does not have, and why they are here.
@@ -68,7 +68,7 @@ const std::map<std::string, std::string> absent = {
     {"stage", "jax's own marker of the stages of its compiler"},
 };
 
-// Rules that jax has and a primitive of ours has not, and why.
+// Rules that jax has and our primitive lacks, and why.
 const std::map<std::string, std::string> not_needed = {
     {"pure_callback lowering", "a function of the host cannot be written down; backends call it"},
     {"io_callback lowering", "as pure_callback"},
@@ -128,7 +128,7 @@ TEST(MissingRules, NoPrimitiveOfLaxIsMissing) {
   }
 }
 
-// Every primitive is jax's, a fused operation, or has a reason to be here.
+// Every primitive is one of jax's, a fused operation, or has a reason to exist.
 TEST(MissingRules, OwnPrimitivesAreExplained) {
   std::map<std::string, JaxPrimitive> jax = read_rules();
   for (const Primitive& primitive : catalog()) {

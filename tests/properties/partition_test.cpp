@@ -1,5 +1,5 @@
-// Partitions: a primitive divided among devices in every way that its operands and results can be split gives what it
-// computes whole. Each device runs by itself on the reference backend.
+// Partitions: a primitive partitioned along any dimension of its operands and results gives the unpartitioned
+// results. Devices run one at a time on the reference backend.
 #include "properties/property.h"
 
 #include <capibara/partition.h>
@@ -18,7 +18,7 @@ NamedSharding on(const Mesh& mesh, const PartitionSpec& spec) {
   return sharding;
 }
 
-// One way to split: a dimension of an operand or a result over an axis, and another one over a second axis.
+// A split: a dimension of an operand or a result over an axis, and another one over a second axis.
 struct Split {
   Mesh mesh;
   MaybeShardings inputs, outputs;
@@ -55,7 +55,7 @@ bool add(Split& split, const Place& place, const std::string& axis, const Types&
   return place.size % own->parts(place.dim) == 0;
 }
 
-// Each dimension alone, and each pair of neighbours in the list over two axes.
+// Each dimension alone, and pairs of dimensions over two axes.
 std::vector<Split> splits_of(const Types& operands, const Types& results) {
   std::vector<Split> splits;
   const std::vector<Place> places = places_of(operands, results);
@@ -79,7 +79,7 @@ Arrays run_on_reference(const Program& program, const Arrays& inputs) {
   return backend("reference").compile(program)->execute(inputs, std::vector<bool>(inputs.size(), false));
 }
 
-// Sums of parts are rounded to the type of the results, which matters for narrow ones.
+// Partial sums are rounded to the type of the results, which matters for narrow types.
 double units_of(const Types& results) {
   double units = 64;
   for (const ArrayType& type : results) {
@@ -89,7 +89,7 @@ double units_of(const Types& results) {
   return units;
 }
 
-// Sums of parts in 8 bits say little.
+// Partial sums in 8 bits are too inaccurate.
 bool rounds_coarsely(const Types& results) {
   return std::any_of(results.begin(), results.end(),
                      [](const ArrayType& type) { return is_floating(type.dtype) && bits(type.dtype) < 16; });
@@ -108,8 +108,8 @@ TEST_P(Partitions, GiveTheWhole) {
     if (!staged.captured.empty() || !program.effects().empty()) return not_applicable;
     const Types results = program.output_types();
     std::vector<Split> splits = splits_of(call.sample.inputs, results);
-    // How elements are computed does not matter here: of elementwise operations, and beyond the usual types, a few ways
-    // are tried, others for each sample.
+    // The arithmetic does not matter here: elementwise operations and unusual types try only a few splits, different
+    // ones for each sample.
     const bool usual = call.dtype == DType::float32 || call.dtype == DType::int32 || call.dtype == DType::bool_;
     const std::size_t most = call.primitive->traits.elementwise != Elementwise::no ? 1 : usual ? 16 : 2;
     if (splits.size() > most) {

@@ -1,4 +1,4 @@
-// A property as a test: one for each primitive of the catalog that has calls, on all of them.
+// A property as a test: one test for each primitive of the catalog that has calls, on all its calls.
 #pragma once
 
 #include "properties/exceptions.h"
@@ -9,7 +9,7 @@
 
 namespace capibara::properties {
 
-// The test parameters: names of the primitives that have calls; Catalog.EveryPrimitiveHasCalls says which have none,
+// The test parameters: names of the primitives that have calls; Catalog.EveryPrimitiveHasCalls lists those without,
 // and why.
 inline std::vector<std::string> primitive_names() {
   std::vector<std::string> names;
@@ -25,7 +25,7 @@ inline std::string test_name(const testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-// A property of one primitive, by its name. Operations run on the reference backend, the truth; a test that tries
+// A property of one primitive, given by name. Operations run on the reference backend, the ground truth; a test of
 // another backend names it. Skipped means that the property cannot apply: no call of the primitive was checked, and the
 // message says why.
 class Property : public testing::TestWithParam<std::string> {
@@ -60,8 +60,8 @@ class Property : public testing::TestWithParam<std::string> {
   std::optional<ConfigScope> scope_;
 };
 
-// Runs a check on calls of one primitive. The check returns an empty text, or what is wrong. A rule that is not
-// there is counted apart: missing_rules_test.cpp compares those with jax's.
+// Runs a check on calls of one primitive. The check returns an empty text, or what is wrong. Missing rules are counted
+// separately: missing_rules_test.cpp compares them with jax's.
 template <class Check>
 void for_each_call(const std::string& property, std::span<const Call> calls, Check&& check) {
   Tally& tally = Tally::of(property);

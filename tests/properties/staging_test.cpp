@@ -1,4 +1,4 @@
-// Staging: what a primitive computes does not change when it is staged, lowered, or written to StableHLO and read back.
+// Staging: a primitive's results do not change when it is staged, lowered, or written to StableHLO and read back.
 #include "properties/property.h"
 
 #include "backends/reference/kernels.h"
@@ -29,7 +29,7 @@ TEST_P(Staging, KeepsValues) {
   }
 }
 
-// The bytes of keys as the words that a lowered program takes.
+// The bytes of keys as the uint32 words that a lowered program takes.
 Arrays as_words(const Arrays& arrays) {
   Arrays words;
   for (const Array& array : arrays) {
@@ -49,7 +49,7 @@ TEST_P(Staging, LoweringKeepsValues) {
     for_each_call(
         points == Points::plain ? "lowered = eager" : "lowered = eager at hard points", GetParam(),
         [&](const Call& call) -> std::string {
-          // Each step of a composition rounds: the ends of narrow ranges are out of reach of some.
+          // Each step of a composition rounds, so some cannot reach the ends of narrow ranges.
           if (points != Points::plain && call.takes([](DType dtype) { return is_floating(dtype) && bits(dtype) < 16; }))
             return not_applicable;
           Program lowered = lower(staged(call));

@@ -1,4 +1,4 @@
-"""Finds parameters that nothing reads, in Python's signatures and in the library's table, and writes docs/ignored.md with them
+"""Finds unread parameters in Python signatures and in the library's table, and writes docs/ignored.md with them
 and the list of fallbacks.
 
     build/venv/bin/python tests/repo/ignored.py > docs/ignored.md
@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "capibara"
 TABLE = ROOT / "src" / "library" / "table"
 
-# (function, parameter): why nothing reads it. What stands here is all there is; a new entry needs a reason of its own.
+# (function, parameter): why nothing reads it. The list is complete; a new entry needs its own reason.
 HINTS = {
     "Hints that cannot change a result": {
         ("jax.lax.scan", "_split_transpose"): "how the loop of the derivative is divided",
@@ -111,7 +111,7 @@ HINTS = {
 }
 
 
-# (function, argument, why): read and checked, and without effect, always or in the case that is named; test_statements.py shows it.
+# (function, argument, why): read and checked, but without effect, always or in the named case; test_statements.py shows it.
 READ = [
     ("kernels.flash_attention", "sequence_parallel=", "for arrays that are not split along their sequence, and where there is one device"),
     ("kernels.adaptive_matmul", "tpu_strategy='collective'", "on one device it is `'local'`"),
@@ -119,7 +119,7 @@ READ = [
 ]
 
 
-# Primitives that a program compiled for the CPU hands to a kernel of the reference backend, some types or always. It only shrinks.
+# Primitives that programs compiled for the CPU run on reference kernels, always or for some types. The list may only shrink.
 FALLBACKS = """
 bitcast_convert_type cholesky cumlogsumexp empty igamma igamma_grad_a igammac iota_2x32_shape lu lu_pivots_to_permutation map
 nextafter ragged_dot_general random_bits random_fold_in random_gamma random_gamma_grad random_seed random_split random_unwrap
@@ -129,7 +129,7 @@ tridiagonal_solve
 
 
 def fallbacks():
-    """The same as docs/primitives.md tells it, which is made from the catalog."""
+    """The same list from docs/primitives.md, which is made from the catalog."""
     rows = [[cell.strip() for cell in line.split("|")] for line in (ROOT / "docs" / "primitives.md").read_text().splitlines()]
     column = next(row.index("cpu") for row in rows if "cpu" in row)
     return [row[1].strip("`") for row in rows if len(row) > column and "reference" in row[column] and row[1].startswith("`")]
@@ -151,7 +151,7 @@ def unread_of_python(package=PACKAGE):
     for file in sorted(package.rglob("*.py")):
         module = file.relative_to(package).with_suffix("").as_posix().replace("/", ".")
         module = re.sub(r"\.(__init__|_api|_array|_control|_devices|_functions|_kde|_mesh|_placing|_pmap|_sharding)$", "", module)
-        module = re.sub(r"\._programs$", ".core", module)  # which shows it
+        module = re.sub(r"\._programs$", ".core", module)  # the module that exports it
         found += _unread_in(ast.parse(file.read_text()), f"{module}.")
     return found
 
@@ -163,7 +163,7 @@ def _unread_in(node, prefix):
             found += _unread_in(child, f"{prefix}{child.name}.")
         elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             read = {name.id for part in child.body for name in ast.walk(part) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load)}
-            overloaded = any(isinstance(one, ast.Name) and one.id == "overload" for one in child.decorator_list)  # types alone
+            overloaded = any(isinstance(one, ast.Name) and one.id == "overload" for one in child.decorator_list)  # for types only
             if is_public(child.name) and not overloaded:
                 found += [(prefix + child.name, one) for one in parameters(child) if one not in read and one not in ("self", "cls", "_")]
         else:
@@ -172,7 +172,7 @@ def _unread_in(node, prefix):
 
 
 def rows_of_table():
-    """(function, parameters, text) of every row: its own text and that of the helpers it calls."""
+    """(function, parameters, text) of every row: its own text and the text of the helpers it calls."""
     sources = {"_".join(file.relative_to(TABLE).parts): file.read_text() for file in TABLE.rglob("*.cpp")}  # numpy_linalg.cpp
     helpers = {}
     for text in [*sources.values(), *(file.read_text() for file in sorted(TABLE.rglob("*.h")))]:
@@ -187,7 +187,7 @@ def rows_of_table():
 
 
 def _definitions(text):
-    """(name, text) of what is defined in the first column; rows of the table are no helpers."""
+    """(name, text) of definitions that start in the first column; rows of the table are not helpers."""
     lines = iter(text.splitlines())
     for line in lines:
         if not re.match(r"[A-Za-z]", line) or line.startswith(("namespace", "using", "template", "const Function ")):
@@ -220,13 +220,13 @@ def _with_helpers(row, helpers):
 
 @functools.cache
 def unread_of_table():
-    """The same for the rows of the library's table, which read arguments by their names."""
-    for_all = (ROOT / "python" / "src" / "functions.cpp").read_text()  # what the calls of all rows read: device
+    """The same for the rows of the library's table, which read arguments by name."""
+    for_all = (ROOT / "python" / "src" / "functions.cpp").read_text()  # read by the calls of all rows: device
     return [(name, one) for name, names, text in rows_of_table() for one in names if f'"{one}"' not in text and f'"{one}"' not in for_all]
 
 
 def reason(function, parameter):
-    """(section, why) of an entry of HINTS; None where there is none."""
+    """(section, why) of an entry of HINTS; None if there is none."""
     for section, entries in HINTS.items():
         for key in ((function, parameter), (function, "*"), ("*", parameter)):
             if key in entries:
@@ -240,7 +240,7 @@ def settings_without_effect():
 
 
 def compiler_hints():
-    """(name, what it is for) of the table in the CPU compiler's options."""
+    """(name, purpose) of each row in the CPU compiler's table of options."""
     text = (ROOT / "src" / "backends" / "cpu" / "execution" / "options.cpp").read_text()
     return re.findall(r'^    \{"(\w+)", \w+\},\s+// (.*)$', text, re.M)
 

@@ -2,8 +2,8 @@
 
     JAX_NUM_CPU_DEVICES=8 PYTHONPATH=build/release/python build/venv/bin/python tests/repo/statements.py    # all, as one JSON object
 
-The sentence must be on the page, word by word, and its function must return without an error. Those in OTHER are of the kind
-that is looked for (`does not exist`, `there is no`, `not yet` ...), but no command decides them; each has the reason.
+The sentence must be on the page, word by word, and its function must return without an error. Those in OTHER match the
+patterns (`does not exist`, `there is no`, `not yet` ...), but no command can decide them; each has its reason.
 """
 import inspect
 import json
@@ -71,7 +71,7 @@ def commands():
 @states("README.md", "Tested on Debian 12, natively on aarch64 and x86_64.")
 @states("docs/cpu.md", "Tested on real hardware, by `./run test` on each: aarch64 with NEON (Neoverse V1 and N1), and x86_64 with AVX-512")
 def processors():
-    """A run of the benchmark is kept for each."""
+    """A benchmark run is kept for each."""
     for name in ("aarch64", "x86_64"):
         assert json.loads((ROOT / "docs" / "performance" / f"{name}.json").read_text())["machine"]["processor"].startswith(name)
 
@@ -312,7 +312,7 @@ def larger_plans():
     assert "1150 plans" in capibara("plan", "--model", "llama3.1-70b", "--tpu", "v6e-256", "--seq", "8192", "--search")
 
 
-OTHER = {  # (page, sentence or part of it): why no command decides it
+OTHER = {  # (page, sentence or part of it): why no command can decide it
     ("README.md", "Not there yet: a run on a TPU."): "no TPU is here",
     ("docs/accelerators.md", "Not tested yet: running on several GPUs, TPUs."): "no such devices are here",
     ("docs/operate.md", "There are no renames in such a store"): "of Google's stores; tests/io/checkpoint/test_store.py saves to one",
@@ -325,14 +325,14 @@ OTHER = {  # (page, sentence or part of it): why no command decides it
 
 
 def decide():
-    """{number of a statement: None, or what went wrong}."""
+    """{statement number: None, or what went wrong}."""
     found, done = {}, {}
     for number, (_, _, function) in enumerate(STATEMENTS):
         if function not in done:
             try:
                 function()
                 done[function] = None
-            except Exception:  # an assertion that fails, or a program that does not run: both are wrong
+            except Exception:  # a failed assertion, or a program that does not run
                 done[function] = traceback.format_exc(limit=-2)
         found[number] = done[function]
     return found

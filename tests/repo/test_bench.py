@@ -1,4 +1,4 @@
-"""The benchmark suite itself: its rows, its workers, its judgement of figures, and the page written from them."""
+"""The benchmark suite itself: its rows, its workers, its evaluation of figures, and the page written from them."""
 
 import argparse
 import json
@@ -59,7 +59,7 @@ def test_workers_answer_and_a_missing_peer_is_named(monkeypatch):
     real = bench.Process
 
     def process(library, *rest):
-        # numba may be installed here: a library that cannot be, stands for it.
+        # numba may be installed here, so a library that cannot exist replaces it.
         return real("no_such_library" if library == "numba" else library, *rest)
     monkeypatch.setattr(bench, "Process", process)
     runner = bench.Bench(options)
@@ -90,7 +90,7 @@ def test_the_page_is_written_from_the_figures(tmp_path, monkeypatch):
     assert drawing.startswith("<svg") and "<title>product: 2x jax</title>" in drawing
     kept = (tmp_path / "docs" / "performance" / "p.json").read_text()
     assert json.loads(kept) == results
-    assert sum(line.startswith('{"family"') for line in kept.splitlines()) == 1  # a row is a line
+    assert sum(line.startswith('{"family"') for line in kept.splitlines()) == 1  # one line for each row
 
 
 @pytest.mark.parametrize("load, others, why", [(1.4, 0.0, "load at the start was 1.40"), (0.1, 0.3, "30% during 'product'"), (0.1, None, "does not say")])

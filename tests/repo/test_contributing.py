@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md keeps its word: every test folder has its row."""
+"""CONTRIBUTING.md is complete: every test folder has its row."""
 
 import re
 from pathlib import Path

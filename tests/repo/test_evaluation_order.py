@@ -1,4 +1,4 @@
-"""The checker of evaluation order finds what depends on it, and only that."""
+"""The evaluation-order checker finds calls that depend on it, and no others."""
 
 import subprocess
 from pathlib import Path

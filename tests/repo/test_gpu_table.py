@@ -1,4 +1,4 @@
-"""The table of kernels on a GPU: processes that take too long or die, floors that are reached or missed, and the run as a whole."""
+"""The table of GPU kernels: processes that take too long or die, floors that are reached or missed, and a whole run."""
 
 import json
 import os

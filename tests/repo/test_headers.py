@@ -1,4 +1,4 @@
-"""The public headers say what each function does, in the words of the library's table, and docs/cpp.md shows it."""
+"""The public headers have the library table's sentence for each function, and docs/cpp.md shows it."""
 
 import importlib.util
 import re
@@ -25,7 +25,7 @@ def test_the_page_is_what_the_headers_say():
 
 
 def test_no_function_escapes_the_reader():
-    # Functions counted without parsing: lines that begin a declaration with a plain return type.
+    # Counts functions without parsing: lines that begin a declaration with a plain return type.
     paths = [ROOT / "include" / "capibara" / name for name in ("lax.h", "collective.h")]
     text = "\n".join(path.read_text() for path in paths)
     plain = {line.split("(")[0].split()[-1] for line in text.splitlines() if line.startswith(("Array ", "Arrays ", "Shape ", "Padding "))}
@@ -47,7 +47,7 @@ def test_one_header_includes_all():
 
 @pytest.fixture
 def header(tmp_path, monkeypatch):
-    """Reads a header of this text."""
+    """Parses this text as a header."""
     def write(text):
         path = tmp_path / "include" / "capibara" / "some.h"
         path.parent.mkdir(parents=True, exist_ok=True)

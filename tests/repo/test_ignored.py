@@ -1,4 +1,4 @@
-"""Nothing is ignored silently: every parameter is read, refused, or listed with a reason on docs/ignored.md."""
+"""Nothing is ignored silently: every parameter is read, rejected, or listed with a reason in docs/ignored.md."""
 import ignored
 
 

@@ -1,4 +1,4 @@
-"""The list of jax's tests that are left out is well-formed, and tools/check/jax_tests.py counts results as they are."""
+"""The list of jax tests that are left out is well-formed, and tools/check/jax_tests.py counts results correctly."""
 
 import collections
 import json

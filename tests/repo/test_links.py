@@ -1,4 +1,4 @@
-"""src/lax links without the library above it: what its object files lack, no object file of the library defines."""
+"""src/lax links without the library above it: no object file of the library defines a symbol that lax's object files lack."""
 
 import os
 import re
@@ -12,7 +12,7 @@ BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
 
 
 def objects(room):
-    """Object files of a room that belong to the build: of single sources, or of the batches of a folder."""
+    """Object files of a room in the build: of single sources, or of a folder's batches."""
     rules = BUILD / "build.ninja"
     listed = re.findall(r"^build (\S+\.o):", rules.read_text(), re.MULTILINE) if rules.exists() else []
     paths = [BUILD / name for name in listed if f"/src/{room}/" in name or f"_src_{room}_" in name]

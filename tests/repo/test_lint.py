@@ -1,4 +1,4 @@
-"""The rules of ./run lint hold for this tree, and each rule finds what it is for."""
+"""The rules of ./run lint hold for this tree, and each rule finds its violations."""
 
 import shutil
 import subprocess
@@ -29,7 +29,7 @@ def test_the_tree_keeps(rule):
 
 @pytest.fixture
 def planted(tmp_path):
-    """Makes a small tree of {path: text}."""
+    """Makes a small tree from {path: text}."""
     def plant(files):
         subprocess.run(["git", "init", "-q", tmp_path], check=True)
         for name, text in files.items():
@@ -57,11 +57,11 @@ def test_exceptions_only_shrink(planted):
 
 
 @pytest.mark.parametrize("name, included, wrong", [
-    ("src/array/a.cpp", "backends/b.h", True),    # stands later
+    ("src/array/a.cpp", "backends/b.h", True),    # comes later
     ("src/backends/b.cpp", "array/a.h", False),
-    ("src/library/c.cpp", "backends/b.h", True),  # the table forbids it besides
+    ("src/library/c.cpp", "backends/b.h", True),  # also forbidden by the table
     ("src/library/c.cpp", "array/a.h", False),
-    ("src/array/a.cpp", "array", False),          # of the standard library
+    ("src/array/a.cpp", "array", False),          # from the standard library
 ])
 def test_rooms_include_only_rooms_before_them(planted, name, included, wrong):
     files = {f"src/{room}/x.h": "" for room in ("array", "backends", "library")}
@@ -91,7 +91,7 @@ def test_every_room_is_in_the_order(planted):
 @pytest.mark.parametrize("defining, text, wrong", [
     ("array", "int f(int x, Options o) { return x; }", False),
     ("library", "int f(int x, Options o) { return x; }", True),
-    ("library", "namespace { int f(int x) { return x; } }", False),  # another f, of that file alone
+    ("library", "namespace { int f(int x) { return x; } }", False),  # another f, local to that file
     ("library", "namespace cpu { int f() { return 1; } }", False),
     ("assembly", "int f(int x, Options o) { return x; }", False),
     ("library", "int Shape::rank() const { return 1; }", True),

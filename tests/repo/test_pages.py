@@ -1,4 +1,4 @@
-"""Every page of the tree: tables have the columns of their heads, no paragraph stands twice, what it names and links to exists."""
+"""Every page of the tree: table rows match their heads, no paragraph is repeated, and everything it names or links to exists."""
 
 import re
 import sys
@@ -20,17 +20,17 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.re
 
 
 def prose(text):
-    """A page without its programs; lines keep their numbers."""
+    """A page without its programs; line numbers are kept."""
     return re.sub(r"^```.*?^```", lambda block: "\n" * block.group().count("\n"), text, flags=re.MULTILINE | re.DOTALL)
 
 
 def columns(row):
-    """The columns of a row as GitHub counts them: bars split cells in code too, unless a backslash stands before them."""
+    """The columns of a row as GitHub counts them: bars split cells even in code, unless preceded by a backslash."""
     return len(re.findall(r"(?<!\\)\|", row.strip())) - 1
 
 
 def broken_rows(text):
-    """Line and text of rows that are of no table, or have not as many columns as its head."""
+    """Line and text of rows outside a table, or with another number of columns than its head."""
     found, table = [], []
     for number, line in enumerate([*prose(text).splitlines(), ""], 1):
         if line.lstrip().startswith("|"):
@@ -44,7 +44,7 @@ def broken_rows(text):
 
 
 def named_paths(text):
-    """What stands between backticks and begins with a folder of the tree; `<...>` stands for any name."""
+    """Words in backticks that begin with a folder of the tree; `<...>` matches any name."""
     for quoted in re.findall(r"`([^`\n]+)`", prose(text)):
         for word in quoted.split():
             if "/" in word and word.split("/")[0] in TOP:
@@ -52,13 +52,13 @@ def named_paths(text):
 
 
 def exists(word):
-    # Pages may name a pair of files without their ending: `src/core/processes/key_value_store`.
+    # Pages may name a pair of files without their extensions: `src/core/processes/key_value_store`.
     pattern = re.sub(r"<[^>]*>", "*", word).rstrip("/")
     return any(ROOT.glob(pattern)) or any(ROOT.glob(pattern + ".*"))
 
 
 def repeated(text):
-    """Paragraphs of at least 60 characters that stand twice."""
+    """Paragraphs of at least 60 characters that occur twice."""
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n", prose(text))]
     return sorted({part for part in paragraphs if len(part) >= 60 and paragraphs.count(part) > 1})
 
@@ -96,7 +96,7 @@ def test_headings_and_words_are_english(page):
 
 @every_page
 def test_named_files_exist(page):
-    if page.name in ("CHANGELOG.md", "moves.md"):  # tell of files as they were
+    if page.name in ("CHANGELOG.md", "moves.md"):  # describe former files
         return
     assert [word for word in sorted(set(named_paths(page.read_text()))) if not exists(word)] == []
 

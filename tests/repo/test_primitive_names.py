@@ -1,4 +1,4 @@
-"""Names of primitives in the code: those of the catalog, and neither lists of them nor comparisons with them."""
+"""Names of primitives in the code exist in the catalog, and there are neither lists of names nor comparisons with them."""
 
 import re
 from pathlib import Path
@@ -6,24 +6,24 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# Words that are also names of primitives: operations of the loop language, functions of numpy and lax, what a module exports.
+# Words that are also names of primitives: operations of the loop language, functions of numpy and lax, exports of a module.
 OTHER_WORDS = {"src/backends/cpu/loops/loops.cpp", "src/backends/cpu/llvm/function_emitter_operations.cpp",
                "src/library/random/random_continuous.cpp",
                "python/capibara/jax/numpy/_ufuncs.py", "python/capibara/jax/lax/_control.py", "python/capibara/jax/lax/__init__.py",
                "python/capibara/jax/lax/linalg.py", "python/capibara/jax/tpu_v4/neuromorphic_kernels.py"}
-# One rule in Python for each of these primitives.
+# Tables with one Python rule for each primitive.
 TABLES = {"python/capibara/jax/experimental/_check_rules.py", "python/capibara/jax/experimental/sparse/_rules.py"}
 NAME = r'"([a-z][a-z0-9_-]*)"'
 USES = [r"\bprimitive\(" + NAME, r"CAPIBARA_HANDLE\(\w+, " + NAME, r"\bprimitive\.name [!=]= " + NAME, r"\bcall<" + NAME,
         r"formula<\d>\(" + NAME]
-# What compares the name of a primitive, or keeps it to compare it: handles of src/program/ir/handles.h and traits serve instead.
+# Comparisons with a primitive's name; handles of src/program/ir/handles.h and traits replace them.
 COMPARISONS = [r'\.is\("', r"primitive(?:\(\))?\.name\(\) *[!=]=", r"& name = [\w.>-]*primitive\.name\(\);",
                r"(?:count|contains)\([\w.]*primitive\.name\(\)\)", r"primitive\.name\(\)\.starts_with"]
 LIST = re.compile(r"[{(\[]([^{}()\[\]]*)[})\]]")
 
 
 def catalog():
-    """The names, as docs/primitives.md has them, which is made from the catalog."""
+    """The names from docs/primitives.md, which is made from the catalog."""
     rows = (ROOT / "docs" / "primitives.md").read_text().splitlines()
     return {row.split("`")[1] for row in rows if row.startswith("| `")}
 
@@ -36,7 +36,7 @@ def sources():
 
 
 def lists(text, known):
-    """Where lists of at least three words stand, more than two thirds of which are primitives."""
+    """Positions of lists of at least three words, more than two thirds of which are primitives."""
     for match in LIST.finditer(text):
         words = re.findall(r'"([A-Za-z][\w-]*)"', match[1])
         words += [word for phrase in re.findall(r'"([a-z][\w -]* [\w -]*)"', match[1]) for word in phrase.split()]

@@ -1,4 +1,4 @@
-"""The README keeps its word: its program compiles, its commands and links exist."""
+"""The README is correct: its program compiles, its commands and links exist."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The rooms on docs/how-it-works.md and in its picture are those of the tree."""
+"""The rooms in docs/how-it-works.md and its picture are those of the tree."""
 
 import sys
 from pathlib import Path

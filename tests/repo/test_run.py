@@ -1,4 +1,4 @@
-"""Tests of ./run itself: its verbs, its refusals, and that it works from any folder."""
+"""Tests of ./run itself: its verbs, its usage errors, and that it works from any folder."""
 
 import os
 import re
@@ -75,7 +75,7 @@ def test_unknown_benchmark_is_refused():
 
 
 def tools_without(tmp_path, *absent):
-    """A folder of links to every program on PATH but the absent ones."""
+    """A folder of links to every program on PATH except the absent ones."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for place in os.environ["PATH"].split(os.pathsep):

@@ -1,4 +1,4 @@
-"""The pages say what is so: statements that a command can decide are decided, and new ones of their kind need an entry."""
+"""Statements on the pages are true: those that a command can decide are checked, and new ones of this kind need an entry."""
 
 import json
 import os
@@ -12,8 +12,8 @@ import statements
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-MADE = {"library.md", "primitives.md", "performance.md", "cpp.md", "classes.md", "kernels-measured.md", "ignored.md"}  # by commands
-# What is easily true when written and false a month later.
+MADE = {"library.md", "primitives.md", "performance.md", "cpp.md", "classes.md", "kernels-measured.md", "ignored.md"}  # written by commands
+# Phrases of statements that are true when written and often false a month later.
 ABSENT = re.compile(r"\b(?:do(?:es)? not exist|(?<!where )[Tt]here (?:is|are) no\b|not (?:there )?yet\b|has one device|no such|"
                     r"(?:is|are) not here|later: )")
 

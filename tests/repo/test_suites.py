@@ -1,4 +1,4 @@
-"""Tests of the counting in tools/run/suites.py and checks.py: what the closing line sums must be what the reports hold."""
+"""Tests of the counting in tools/run/suites.py and checks.py: the closing line must match the sums of the reports."""
 
 import importlib.util
 import sys

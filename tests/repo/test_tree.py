@@ -1,4 +1,4 @@
-"""Rules that the tree keeps: first lines, public headers, no paths of one machine, no unfinished words."""
+"""Rules for the tree: first lines, public headers, no machine-specific paths, no markers of unfinished work."""
 
 import os
 import re
@@ -42,7 +42,7 @@ def test_every_source_file_begins_with_a_sentence():
 
 
 def test_no_machine_paths():
-    # Spelled in parts, so that this file holds none itself.
+    # Spelled in parts, so that this file contains none itself.
     folders = re.compile(r"(?<![\w.])/(?:" + "|".join(("wo" + "rk", "ro" + "ot", "ho" + "me", "fa" + "rm")) + r")/\w")
     wrong = []
     for path in files(*CODE, ".md", ".json", ".mlir", ""):

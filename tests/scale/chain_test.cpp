@@ -1,4 +1,4 @@
-// Long and repetitive programs: linear work, no deep recursion, repeated calls kept once.
+// Long and repetitive programs: linear time, no deep recursion, repeated calls stored once.
 #include <capibara/capibara.h>
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-"""What the code blocks of the pages need that they do not define, by page and number, and what shows that they did something."""
+"""Definitions that the pages' code blocks need, by page and number, and checks that they did something."""
 
-# Of each block: "devices" of the CPU; "before": code that defines what the page leaves open; "after": asserts on what the block made;
-# "says": for a block that cannot work here, a part of the one line that it ends in, and "why" in a word: "machine" or "page".
+# For each block: "devices" of the CPU; "before": code that defines what the page leaves open; "after": asserts on its results;
+# "says": for a block that cannot work here, a part of the line that it ends in, and "why" in a word: "machine" or "page".
 
 _JAX = "import capibara.jax as jax\nimport capibara.jax.numpy as jnp\nimport numpy as np\n"
 _RANDOM = _JAX + "def draw(seed, *shape):\n    return jax.random.normal(jax.random.key(seed), shape)\n"
@@ -9,7 +9,7 @@ _LANGUAGE_MODEL = """
 from capibara import training
 model = training.LanguageModel(vocabulary=260, width=32, layers=["attention+mlp"] * 4, heads=2, key_heads=2, hidden=64)
 """
-# With the weights that a model of a page has.
+# A model with weights, as a page assumes.
 _TRAINED_MODEL = _LANGUAGE_MODEL + "from capibara import as_model\nmodel = as_model(model, as_model(model).init(jax.random.key(0)))\n"
 _DENSE = """
 keys = jax.random.split(jax.random.key(0), 2)

@@ -25,7 +25,7 @@ def equal(array, values, tolerance=1e-5):
 
 @pytest.fixture
 def flags():
-    """Puts changed flags back."""
+    """Restores changed flags."""
     names = ("jax_debug_mode", "jax_debug_nans", "jax_debug_infs", "jax_log_compiles", "jax_disable_jit")
     before = {name: getattr(jax.config, name) for name in names}
     yield names
@@ -75,7 +75,7 @@ def test_numpy():
     y = jnp.dot(x, x)
     equal(y, np.full((10, 10), 10.0))
 
-    # The extension applies the user's primitive of that name.
+    # The extension uses the user's primitive of that name.
     with pytest.raises(ValueError, match="no primitive is registered as 'tpu'.*register one first, by @core.custom_prim"):
         jnp.custom_op(x, optimization="tpu")
     from capibara.jax.core import custom_prim
@@ -308,7 +308,7 @@ def test_migration_by_replacing_the_imports():
 
 
 def test_mixing_with_the_real_jax():
-    # In a process of its own: this one must not load the real jax.
+    # In a separate process: this one must not load the real jax.
     text = python("-c", """
 import jax as standard_jax
 import capibara.jax as custom_jax
@@ -332,7 +332,7 @@ def test_compatibility():
     is_compatible = check_compatibility(version="0.4.20")
     print(f"Compatible: {is_compatible}")
     assert is_compatible["version"] == "0.4.20" and not is_compatible and not is_compatible["compatible"]
-    missing = set(is_compatible["missing"])  # names that 0.4.20 had and later releases took away
+    missing = set(is_compatible["missing"])  # names that 0.4.20 had and later releases removed
     assert {"jax.tree_map", "jax.xla_computation", "numpy.in1d", "numpy.trapz", "numpy.row_stack"} <= missing
     assert "jax.ffi" not in missing and str(is_compatible).startswith(f"False ({len(missing)} of ")
     for name in is_compatible["missing"]:
@@ -367,7 +367,7 @@ def test_custom_primitive():
     assert "my_custom_op" in str(jax.make_jaxpr(my_prim.bind)(inputs))
     equal(jax.jit(my_prim.bind)(inputs), [0, 2, 4])
 
-    # A rule that is missing is named.
+    # The error names a missing rule.
     with pytest.raises(NotImplementedError, match="my_custom_op"):
         jax.grad(lambda x: my_prim.bind(x))(1.0)
     with pytest.raises(NotImplementedError, match="my_custom_op"):
@@ -455,8 +455,8 @@ def test_error_handling():
         result = None
         print(f"JAX error: {e}")
         print(f"Traceback: {e.get_traceback()}")
-        assert "risky_operation" in e.get_traceback()  # frames of the user
-        assert os.path.dirname(jax.__file__) not in e.get_traceback()  # and none of the library
+        assert "risky_operation" in e.get_traceback()  # the user's frames
+        assert os.path.dirname(jax.__file__) not in e.get_traceback()  # and none of the library's
         assert isinstance(e, TypeError)
     assert result is None
 

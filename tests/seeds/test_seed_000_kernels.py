@@ -26,7 +26,7 @@ def needs(name):
     return pytest.mark.skipif(not hasattr(kernels, name), reason=f"capibara.kernels has no {name}")
 
 
-# --- block 8: products, codes, attention -----------------------------------------------------------------------------
+# --- block 8: matmuls, codes, attention ------------------------------------------------------------------------------
 
 
 def test_adaptive_kernels():
@@ -71,7 +71,7 @@ def test_sparsity_kernels():
         block_size=64
     )
     assert sparse_out.shape == q.shape
-    # Every row is an average of values: of all blocks it is attention.
+    # Every row is an average of values; with all blocks it is attention.
     equal(sparsity_kernels.sparse_attention(q, k, jnp.ones_like(v), sparsity_pattern="block_sparse", block_size=64), np.ones(q.shape))
     every = sparsity_kernels.sparse_attention(q, k, v, sparsity_pattern=np.ones((4, 4), bool), block_size=64)
     logits = np.einsum("bhqd,bhkd->bhqk", np.asarray(q), np.asarray(k)) / 4

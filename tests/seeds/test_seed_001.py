@@ -51,7 +51,7 @@ def test_block_1_basic_configuration():
 
 
 def test_block_2_training(config, tmp_path, capsys):
-    """On the devices there are, with the plan for the slice; a folder of text in the place of the bucket, twenty steps of 100000."""
+    """On the available devices, with the plan for the slice; a folder of text instead of the bucket, twenty steps of 100000."""
     from capibara import training
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "text.txt").write_text("It is a truth universally acknowledged, that a man must be in want of a wife. " * 200)
@@ -100,7 +100,7 @@ def test_block_3_whole_configuration():
     flags = config.xla_flags()
     assert flags["xla_tpu_enable_async_collective_fusion"] == "true" and flags["xla_enable_profiler"] == "false"
     assert flags["xla_jf_spmd_threshold_for_windowed_einsum_mib"] == "0" and flags["xla_tpu_enable_data_parallel_all_reduce_opt"] == "true"
-    # Each field acts: another value changes what is asked of the compiler, the planner or the memory.
+    # Each field has an effect: another value changes the compiler's flags, the plan or the memory estimate.
     asked = lambda changed: (changed.xla_flags(), changed.training(), changed.get_memory_config(), changed.get_total_tflops())
     for name, value in (("precision", "float32"), ("use_mixed_precision", False), ("fp32_params", False), ("xla_optimization_level", 0),
                         ("enable_xla_fusion", False), ("enable_async_collective", False), ("memory_optimization", "none"),
@@ -141,7 +141,7 @@ def test_block_8_custom_flags():
         "xla_tpu_megacore_fusion_allow_ags": True,
         "xla_tpu_enable_ag_backward_pipelining": True
     }
-    with pytest.raises(TPUError, match="no compiler has it"):  # libtpu would end the process
+    with pytest.raises(TPUError, match="no compiler has it"):  # libtpu would abort the process
         set_xla_flags(flags)
     done = set_xla_flags(flags, skip_unknown=True)
     assert set(done["refused"]) == {"xla_tpu_enable_data_parallelism", "xla_gpu_enable_triton_softmax_fusion", "xla_gpu_triton_gemm_any"}
@@ -236,7 +236,7 @@ def _distances(vectors, codes):
 def test_block_14_codebooks(tmp_path):
     from capibara.core.tpu.tpu_v6_vq_integration import TPUv6VQIntegration
 
-    # The page's codebook; five passes of its 1000, which take seconds.
+    # The page's codebook; five of its 1000 passes, which take seconds.
     vq_integration = TPUv6VQIntegration(quantization_bits=8, vector_length=512, codebook_size=1024)
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(64, 512)).astype(np.float32) * 10
@@ -246,9 +246,9 @@ def test_block_14_codebooks(tmp_path):
     codes = np.asarray(vq_integration.encode(train_vectors))
     found = np.asarray(codebook)[codes]
     distances = _distances(train_vectors, np.asarray(codebook))
-    np.testing.assert_allclose(distances[np.arange(2048), codes], distances.min(1), rtol=1e-3, atol=0.5)  # some codes are equally near
+    np.testing.assert_allclose(distances[np.arange(2048), codes], distances.min(1), rtol=1e-3, atol=0.5)  # some codes are equally close
     assert np.linalg.norm(found - train_vectors, axis=1).max() < 0.02 * np.linalg.norm(train_vectors, axis=1).min()
-    path = str(tmp_path / "codebooks" / "model_vq.pkl")  # the folder is made
+    path = str(tmp_path / "codebooks" / "model_vq.pkl")  # the folder is created
     vq_integration.save_codebook(path)
     other = TPUv6VQIntegration(vector_length=512, codebook_size=1024)
     np.testing.assert_array_equal(other.load_codebook(path), codebook)
@@ -278,7 +278,7 @@ def test_block_19_performance_metrics(config):
     perf_metrics = config.get_performance_metrics()
     assert f"{perf_metrics['total_tflops']:.1f}" == "58752.0"
     assert f"{perf_metrics['memory_bandwidth_gb_s']:.1f}" == "104832.0"
-    # 8 x 7 links along each of two dimensions, 90 GB/s each way: 8x8 is no ring.
+    # 8 x 7 links along each of two dimensions, 90 GB/s in each direction: 8x8 is not a ring.
     assert f"{perf_metrics['interconnect_bandwidth_gb_s']:.1f}" == "20160.0"
     shown = f"{perf_metrics['utilization']:.1%}"
     assert shown == "37.8% (modelled)" and f"{perf_metrics['throughput_samples_s']:.1f}".endswith(" (modelled)")

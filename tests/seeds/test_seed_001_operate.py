@@ -1,4 +1,4 @@
-"""The blocks of seed 001 that speak of operating a training, each as a test."""
+"""The blocks of seed 001 about operating a training run, each as a test."""
 
 import time
 
@@ -91,7 +91,7 @@ def test_real_time_metrics_and_alerts(capsys):
     assert float(loss) == 1024 and alerts == ["⚠️ Low TPU utilization!"]
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 9 and lines[0].startswith("TPU Utilization: ") and lines[0].endswith("%")
-    for metrics in seen:  # the operations that were counted, in the time of a sample, beside the peak of their type
+    for metrics in seen:  # the counted operations over the time of a sample, against the peak of their type
         assert metrics["current_tflops"] == 0 or metrics["current_tflops"] * 1e12 / metrics["utilization"] == pytest.approx(
             _core.peak_flops("float32"), rel=1e-6)
         assert metrics["memory_usage_gb"] * 1e9 >= 3 * 256 * 256 * 4

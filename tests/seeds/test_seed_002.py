@@ -22,7 +22,7 @@ HEAD = "import numpy as np, capibara.jax as jax\njax.install()\nimport capibara.
 
 
 def run(program, devices=1):
-    """The lines that a program prints in a process with so many devices of the CPU; `import jax` is ours."""
+    """The lines that a program prints in a process with this many CPU devices; `import jax` imports ours."""
     done = subprocess.run([sys.executable, "-c", HEAD + program], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "PYTHONPATH": MODULES, "JAX_NUM_CPU_DEVICES": str(devices), "JAX_PLATFORMS": "cpu"})
     assert done.returncode == 0, done.stderr
@@ -189,7 +189,7 @@ print(bool(np.abs(np.asarray(outputs["output"]) - x).max() < 1e-4 * np.abs(x).ma
     assert lines == ["(128, 1024) (2048, 1024) (1024, 1024) [(64, 1024), (64, 1024)]", "True"]
 
 
-# --- block 13: an operation of one's own -----------------------------------------------------------------------------
+# --- block 13: a custom operation ------------------------------------------------------------------------------------
 
 
 def test_custom_operation(backend):
@@ -239,7 +239,7 @@ def test_options():
     model |= ml.models.Log()(input="x", output="y")
     compiled = ml.compile(model, backend)
     close(compiled.evaluate({}, {"x": np.ones(3, "float32")})["y"], np.zeros(3))
-    with pytest.raises(FloatingPointError):  # debug names the operation that gave a NaN
+    with pytest.raises(FloatingPointError):  # debug names the operation that produced a NaN
         compiled.evaluate({}, {"x": np.full(3, -1, "float32")})
 
 

@@ -79,7 +79,7 @@ def test_flash_attention(tpu_kernels, capsys):
     seen = mask & jnp.tril(jnp.ones((96, 96), bool))
     got = tpu_kernels.flash_attention(q_tensor, k_tensor, v_tensor, attention_mask=mask, causal=True)
     close(got, plain_attention(q_tensor, k_tensor, v_tensor, seen), 4e-2)
-    # Each call draws from the object's own key; a key of the caller decides otherwise.
+    # Each call draws from the object's own key, unless the caller passes one.
     drop = lambda **key: np.asarray(tpu_kernels.flash_attention(q_tensor, k_tensor, v_tensor, dropout_rate=0.5, **key))
     assert not np.array_equal(drop(), drop())
     assert np.array_equal(drop(dropout_key=jax.random.key(1)), drop(dropout_key=jax.random.key(1)))
@@ -87,7 +87,7 @@ def test_flash_attention(tpu_kernels, capsys):
         jax.jit(lambda q: tpu_kernels.flash_attention(q, k_tensor, v_tensor, dropout_rate=0.5))(q_tensor)
 
 
-# --- block 2: matrix products ----------------------------------------------------------------------------------------
+# --- block 2: matmuls ------------------------------------------------------------------------------------------------
 
 
 def test_matrix_operations(tpu_kernels):
@@ -123,7 +123,7 @@ def test_matrix_operations(tpu_kernels):
     assert len(batch_ops) == 4
     for x, got in zip(batch_tensors, batch_ops):
         close(got, kernels.layer_norm(x, norm_params["weight"], norm_params["bias"]), 5e-2)
-    # One array stands for the list of its rows.
+    # One array is taken as the list of its rows.
     stacked = TPUv4Kernels().batch_operations("softmax", draw(0, 3, 4, 16))
     close(stacked, jax.nn.softmax(draw(0, 3, 4, 16)), 1e-6)
 
@@ -187,7 +187,7 @@ def test_dropout_of_the_own_key_is_new_in_every_call_and_refused_in_jit(tpu_kern
             jax.jit(staged)(x)
     with pytest.raises(ValueError, match="inside jit.*'key'"):
         jax.lax.scan(lambda c, v: (c, tpu_kernels.fused_gelu_dropout(v, 0.5)), 0, x)
-    # Outside of jit a derivative draws as a call does.
+    # Outside jit a derivative draws like a call.
     gradients = [np.asarray(jax.grad(lambda x: tpu_kernels.fused_gelu_dropout(x, 0.5).sum())(x)) == 0 for _ in range(2)]
     assert 0.4 < gradients[0].mean() < 0.6 and not np.array_equal(*gradients)
     inside = jax.jit(lambda x, key: tpu_kernels.fused_gelu_dropout(x, 0.5, key=key))
@@ -226,7 +226,7 @@ def test_benchmark_of_dense_pieces(capsys):
     names = ["optimized_matmul", "adaptive_matmul", "einsum_optimize", "batch_operations", "fast_layer_norm", "fused_gelu_dropout"]
     found = TPUv4Kernels().benchmark_kernels(names, seconds=0.05)
     check_benchmark(found, names, capsys)
-    # The operations of a product are known: throughput and latency say the same.
+    # The operations of a matmul are known: throughput and latency agree.
     matmul = found["optimized_matmul"]
     assert matmul["problem"] == "1024 x 1024 x 1024"
     assert matmul["throughput"] * 1e12 * matmul["latency_ms"] / 1e3 == pytest.approx(2 * 1024**3, rel=0.01)
@@ -303,7 +303,7 @@ def test_module_path_and_arrays_of_other_libraries():
     from capibara.core.kernels.tpu_v4_wrappers import TPUv4Kernels as same
     assert same is TPUv4Kernels
     close(TPUv4Kernels().optimized_matmul(np.ones((3, 4), "float32"), np.ones((4, 2), "float32")), np.full((3, 2), 4.0), 1e-6)
-    # Reachable from the package without an import of their own.
+    # Available from the package without a separate import.
     text = subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {MODULES!r}); import capibara; "
                            "print(capibara.core.kernels.TPUv4Kernels().precision)"], check=True, capture_output=True, text=True).stdout
     assert text.strip() == "float32"

@@ -1,4 +1,4 @@
-"""The blocks of the seeds that speak of meshes and sharding, each as a test with as many devices of the CPU as it needs."""
+"""The seeds' blocks about meshes and sharding, each as a test with as many CPU devices as it needs."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ HEAD = "import numpy as np, capibara.jax as jax, capibara.jax.numpy as jnp\njax.
 
 
 def run(program, devices, **environment):
-    """The lines that a program prints in a process with so many devices; `jax` is ours, also for what says `import jax`."""
+    """The lines that a program prints in a process with this many devices; `jax` is ours, also for `import jax`."""
     done = subprocess.run([sys.executable, "-c", HEAD + program], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "PYTHONPATH": MODULES, "JAX_NUM_CPU_DEVICES": str(devices), "JAX_PLATFORMS": "cpu",
                                **environment})
@@ -113,7 +113,7 @@ tokens = jnp.arange(24).reshape(4, 6) % 32
 
 @pytest.mark.parametrize("strategy, split", [("fsdp", 9), ("megatron", 8), ("expert", 8)])
 def test_shard_model(strategy, split):
-    """Losses and gradients of the split model are those of the whole one; so many of its nine parameters are split."""
+    """Losses and gradients of the split model equal the unsplit model's; that many of its nine parameters are split."""
     assert run(MODEL + f"""
 mesh = create_mesh(mesh_shape=(2, 2, 2), axis_names=('data', 'model', 'expert'))
 sharded = shard_model(model, mesh=mesh, strategy="{strategy}")
@@ -168,7 +168,7 @@ for arguments in ((8, 8, "10.0.0.1:1234"), (0, 0, None), (8, 0, None)):
 
 
 def test_multi_host_config_meets_the_other_host():
-    """Two processes meet at the coordinator that both name."""
+    """Two processes connect to the coordinator that both name."""
     import socket
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -187,7 +187,7 @@ print(jax.process_index(), jax.process_count())
     assert [out for out, _ in said] == ["0 2\n", "1 2\n"]
 
 
-# --- seed 003: a mesh of 4 x 8, pjit, specifications by the names of dimensions -------------------------------------------
+# --- seed 003: a mesh of 4 x 8, pjit, specs by the names of dimensions ----------------------------------------------------
 
 
 def test_device_mesh_and_pjit():

@@ -1,4 +1,4 @@
-"""The blocks of seeds 000, 001 and 003 that speak of profiling, each as a test."""
+"""The blocks of seeds 000, 001 and 003 about profiling, each as a test."""
 
 from typing import Any, Dict
 
@@ -16,7 +16,7 @@ def fresh():
 
 
 def readable(path):
-    """The planes of a file, as the peer reads it."""
+    """The planes of a file, as read by the peer."""
     import jax as peer
     return {plane.name for plane in peer.profiler.ProfileData.from_file(str(path)).planes}
 
@@ -106,7 +106,7 @@ def test_003_profile_tpu_usage(tmp_path):
         with jax.profiler.trace(str(tmp_path / "tpu_trace")):
             memory_stats = jax.device_memory_allocated()
             memory_peak = jax.device_memory_peak()
-            device_count = len(jax.devices())  # the page asks for 'tpu', of which there is none here
+            device_count = len(jax.devices())  # the page requests 'tpu', and there is none here
             device_utilization = jax.device_get(jax.device_count())
 
             return {
@@ -124,6 +124,6 @@ def test_003_profile_tpu_usage(tmp_path):
     measured = TPUConfig(num_chips=32, topology='4x8').profile_tpu_usage(jax.jit(lambda x: x @ x), x, trace_dir=str(tmp_path / "measured"))
     assert measured.keys() == written.keys()
     assert measured["device_count"] == jax.device_count() and 0 < measured["device_utilization"] < 2
-    # The page's call has no function: nothing is counted, and None says so.
+    # The page's call passes no function: nothing is counted, and the result is None.
     assert TPUConfig(num_chips=32, topology='4x8').profile_tpu_usage(trace_dir=str(tmp_path / "idle"))["device_utilization"] is None
     assert len(list(tmp_path.glob("measured/plugins/profile/*/*.xplane.pb"))) == 1

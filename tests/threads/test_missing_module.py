@@ -1,4 +1,4 @@
-"""Without the code generator's module every compilation fails by name, in whichever thread, and nothing waits."""
+"""Without the code generator's module every compilation fails with its name, in any thread, and nothing hangs."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not 
 
 
 def test_every_compilation_says_what_is_missing(tmp_path):
-    (tmp_path / MODULE).write_text("no module")  # this folder is searched before the one in the program
+    (tmp_path / MODULE).write_text("no module")  # this folder is searched before the program's rpath
     environment = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}
     names = ["EqualFunctionsAgree", "DifferentFunctionsAgree", "OneJittedFunctionIsShared"]
     command = [str(PROGRAM), "--gtest_repeat=2", "--gtest_filter=" + ":".join(f"Threads.{name}" for name in names)]

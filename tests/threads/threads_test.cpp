@@ -1,4 +1,4 @@
-// Threads: eight of them tracing, transforming and running equal and different functions get what one thread gets.
+// Eight threads that trace, transform and run equal and different functions get the results of one thread.
 #include <capibara/capibara.h>
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ TEST(Threads, DifferentFunctionsAgree) {
   });
 }
 
-// One cache, filled by all at once with the same and with other shapes.
+// All threads fill one cache at once, with the same and with different shapes.
 TEST(Threads, OneJittedFunctionIsShared) {
   auto f = jax::jit([](Array x) { return lax::exp(x) - x; });
   on_threads([&](int t) {
@@ -139,7 +139,7 @@ TEST(Threads, TextsAreWrittenAndReadAtOnce) {
   });
 }
 
-// Settings belong to their thread.
+// Settings are thread-local.
 TEST(Threads, ConfigurationIsOwn) {
   on_threads([&](int t) {
     capibara::Config settings = capibara::config();
@@ -156,7 +156,7 @@ TEST(Threads, ConfigurationIsOwn) {
   });
 }
 
-// A tracer of one thread means nothing on another.
+// A tracer is not valid on another thread.
 TEST(Threads, TracersDoNotCross) {
   EXPECT_THROW(jax::jit([](Array x) {
                  std::exception_ptr failure;

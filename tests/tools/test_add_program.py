@@ -1,4 +1,4 @@
-"""capibara_add_program in projects of CMake: a program becomes a library with its header, and is compiled again when it changes."""
+"""capibara_add_program in CMake projects: a program becomes a library with its header, and is recompiled when it changes."""
 import os
 import pathlib
 import shutil

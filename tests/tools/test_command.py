@@ -211,7 +211,7 @@ def test_coverage_tells_what_runs_a_primitive():
 
 
 def test_check_computes_with_arguments_not_while_compiling(folder):
-    # The optimiser folds constants by the reference backend: a program on arguments leaves it nothing to fold.
+    # The optimiser folds constants with the reference backend: a program of arguments leaves nothing to fold.
     done = capibara("check", folder / "right.mlir", CAPIBARA_DUMP=str(folder / "dump"))
     assert done.returncode == 0
     last = sorted((folder / "dump").rglob("*"))[-1].read_text()

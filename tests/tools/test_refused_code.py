@@ -1,4 +1,4 @@
-"""C++ that looks as if it worked and could not: the compiler refuses it and says what to write."""
+"""C++ that looks valid but could not work: the compiler rejects it and says what to write."""
 
 import os
 import re
@@ -39,4 +39,4 @@ def test_arrays_are_assigned(tmp_path, body):
 def test_parts_and_results_are_not(tmp_path, body):
     done = compiled(tmp_path, body)
     assert done.returncode != 0, "it compiles and does nothing"
-    assert "x = x.at(i).set(v)" in done.stderr, done.stderr  # the line of the header says what to write
+    assert "x = x.at(i).set(v)" in done.stderr, done.stderr  # the header's line says what to write

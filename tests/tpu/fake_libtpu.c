@@ -1,4 +1,4 @@
-/* A library in libtpu's place, for tests of the child that compiles: FAKE_LIBTPU says how it misbehaves, or where a recorded dump lies. */
+/* A stand-in for libtpu, for tests of the compiling child: FAKE_LIBTPU says how it misbehaves, or where a recorded dump is. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Loads that were counted and timed, and the moves that follow: hotspots are gone, models compute what they did.
+// Measured loads, by count and time, and the resulting moves: hotspots disappear, models compute the same.
 #include <capibara/device.h>
 #include <capibara/kernels.h>
 #include <capibara/lax.h>
@@ -64,7 +64,7 @@ TEST(Loads, AreSharesOfTheRoomOfEachDevice) {
 }
 
 TEST(Loads, ExpertsArePairedSoThatDevicesHaveEqualWork) {
-  // The best of all pairings: 9 + 1, 8 + 2.
+  // The best pairing: 9 + 1, 8 + 2.
   EXPECT_EQ(balance_experts(counts_at({9, 8, 2, 1}), 2), (std::vector<int64_t>{0, 3, 1, 2}));
   std::vector<int64_t> order = balance_experts(counts_at({4, 4, 4, 4, 4, 4}), 3);
   std::sort(order.begin(), order.end());

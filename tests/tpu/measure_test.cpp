@@ -1,4 +1,4 @@
-// Kernels measured in C++: values of their compositions, figures of the last call, options that act.
+// Kernels measured in C++: values of their compositions, figures of the last call, options that have an effect.
 #include <capibara/lax.h>
 #include <capibara/random.h>
 #include <capibara/tpu.h>
@@ -62,7 +62,7 @@ TEST(MeasuredKernels, FiguresAreOfTheLastCall) {
   own.optimized_matmul(small, small);
   const KernelMeasurement measured = own.meter().last("test");
   EXPECT_LE(measured.held, 3 * 8 * 8 * 4);
-  jax::jit([&](const Array& x) { return own.optimized_matmul(x, x); })(large);  // a part of a program: not measured
+  jax::jit([&](const Array& x) { return own.optimized_matmul(x, x); })(large);  // inside a program: not measured
   EXPECT_EQ(own.meter().last("test").seconds, measured.seconds);
 }
 

@@ -1,4 +1,4 @@
-// The C++ face of the TPU toolbox: slices, flags, plans and what they refuse.
+// The C++ interface of the TPU toolbox: slices, flags, plans and rejected calls.
 #include <capibara/error.h>
 #include <capibara/tpu.h>
 #include <gtest/gtest.h>

@@ -3,9 +3,9 @@
     export TPU_LIBRARY_PATH=.../libtpu.so
     build/venv/bin/python tests/tpu/record_steps.py >> tests/tpu/more_steps.tsv
 
-Needs jax 0.10.2 and libtpu 0.0.51 on x86_64. A child compiles and is ended once its memory is planned; nothing runs on a TPU. The step:
-one scan over layers (RMS norm, rotary attention by jax's splash kernel, gated MLP), f32 parameters and Adam moments, bf16 compute,
-donated state, whole logits.
+Needs jax 0.10.2 and libtpu 0.0.51 on x86_64. A child compiles and is killed once its memory is planned; nothing runs on a TPU. The step:
+one scan over layers (RMS norm, rotary attention with jax's splash kernel, gated MLP), f32 parameters and Adam moments, bf16 compute,
+donated state, unsplit logits.
 """
 import functools
 import os
@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# name, topology, config, mesh, layers, width, heads, kv_heads, hidden, vocab, sequences for each device, sequence, remat
+# name, topology, config, mesh, layers, width, heads, kv_heads, hidden, vocab, sequences per device, sequence length, remat
 STEPS = [
     ("retaken_llama2_7b_full", "v5e:8x8", "default", "fsdp=64", 32, 4096, 32, 32, 11008, 32000, 2, 4096, "full"),
     ("retaken_llama3_8b_minimal", "v5e:16x16", "default", "fsdp=256", 32, 4096, 32, 8, 14336, 128256, 1, 2048, "minimal"),
@@ -33,7 +33,7 @@ NAMES = ("name", "topology", "config", "mesh", "layers", "d_model", "heads", "kv
 
 
 def lowered(step):
-    """The training step as jax lowers it for the devices of its topology."""
+    """The training step, lowered by jax for the devices of its topology."""
     import jax
     import jax.numpy as jnp
     import numpy as np

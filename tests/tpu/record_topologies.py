@@ -1,4 +1,4 @@
-"""Writes libtpu_topologies.tsv: how libtpu itself numbers and places the devices of every slice of topologies.tsv.
+"""Writes libtpu_topologies.tsv: libtpu's own device numbers and coordinates for every slice of topologies.tsv.
 
     export TPU_LIBRARY_PATH=.../libtpu.so
     build/venv/bin/python tests/tpu/record_topologies.py > tests/tpu/libtpu_topologies.tsv

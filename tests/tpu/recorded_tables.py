@@ -15,7 +15,7 @@ def table(name):
 
 
 def split(name):
-    """{row of a table: fitted, judged or left out}, as split.tsv has fixed it."""
+    """{row of a table: fitted, judged or left out}, as fixed in split.tsv."""
     with open(Path(__file__).with_name("split.tsv")) as file:
         return {int(row["row"]): row["used"] for row in csv.DictReader(file, delimiter="\t") if row["table"] == name}
 
@@ -46,7 +46,7 @@ def own_request(row):
 
 
 def published_request(row):
-    """The planner's request for a row of published_training_runs.tsv; nothing where the row does not say enough."""
+    """The planner's request for a row of published_training_runs.tsv; None if the row is incomplete."""
     needed = ("arch", "remat_extra_fwd_frac", "per_device_batch", "sharding")
     if row["precision"] != "bf16" or not all(row[name] for name in needed):
         return None
@@ -62,11 +62,11 @@ def published_request(row):
     return {"model": published_model(row["arch"]), "tpu": f"{slices}x {name}" if slices != "1" else name,
             "mesh": ",".join(f"{key}={size}" for key, size in axes.items() if size > 1), "batch_per_device": float(row["per_device_batch"]),
             "sequence": int(row["seq_len"]), "recompute": float(row["remat_extra_fwd_frac"]),
-            "flash": row["source_id"] not in ("maxtext_v4", "maxtext_v5e", "maxtext_v5p")}  # 2023: attention without a kernel
+            "flash": row["source_id"] not in ("maxtext_v4", "maxtext_v5e", "maxtext_v5p")}  # 2023: attention without a fused kernel
 
 
 def published_model(arch):
-    """Sizes from a text such as emb4096 q32 kv8 hd128 mlp14336(gated) L32 vocab128256."""
+    """Sizes from text like emb4096 q32 kv8 hd128 mlp14336(gated) L32 vocab128256."""
     def size(name, otherwise=None):
         found = re.search(rf"(?:^| ){name}(\d+)", arch)
         return int(found.group(1)) if found else otherwise

@@ -1,4 +1,4 @@
-"""Slices are those that can be rented, with libtpu's own device numbers and coordinates."""
+"""Slices are those available for rent, with libtpu's own device numbers and coordinates."""
 import csv
 import hashlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What libtpu compiles ahead of time, read by `capibara plan`; `./run test tpu` installs it. Nothing runs on a TPU."""
+"""Programs compiled ahead of time by libtpu, read by `capibara plan`; `./run test tpu` installs it. Nothing runs on a TPU."""
 import json
 import os
 import platform
@@ -51,7 +51,7 @@ def test_what_does_not_fit_is_said(tmp_path):
 
 
 def test_an_offloaded_step_needs_what_that_of_jax_needs():
-    """compiled_steps.tsv has the same step as jax writes it: device and host memory agree."""
+    """compiled_steps.tsv has the same step as lowered by jax: device and host memory agree."""
     recorded = next(row for row in table("compiled_steps.tsv") if row["name"] == "llama3_8b_v6e-64_fsdp64_b2_s8192_offload")
     done = subprocess.run([COMMAND, "plan", "--model", "llama3.1-8b", "--tpu", "v6e-64", "--mesh", "fsdp=64", "--batch", "128",
                            "--seq", "8192", "--remat", "offload", "--compile", "--json"], capture_output=True, text=True, timeout=600,
@@ -76,7 +76,7 @@ def test_flags_are_read_back_from_a_compiled_probe(monkeypatch):
     with pytest.warns(RuntimeWarning, match="not loaded"):
         verified = tpu_optimization.verify_optimizations()
     assert not verified["active"] and verified["flags"]["xla_tpu_enable_megacore_fusion"]["compiled"] == "true"
-    monkeypatch.setenv("LIBTPU_INIT_ARGS", "--xla_tpu_enable_data_parallelism=true")  # ends the child, not this process
+    monkeypatch.setenv("LIBTPU_INIT_ARGS", "--xla_tpu_enable_data_parallelism=true")  # aborts the child, not this process
     with pytest.warns(RuntimeWarning, match="not loaded"):
         refused = tpu_optimization.verify_optimizations()
     assert not refused["active"] and all(row["compiled"] is None for row in refused["flags"].values())

@@ -1,4 +1,4 @@
-"""The child that compiles for `capibara plan`, with a fake library in libtpu's place: each failure is one line and leaves nothing."""
+"""The compiling child of `capibara plan`, with a fake libtpu: each failure is one line and leaves nothing behind."""
 import json
 import os
 import platform
@@ -96,7 +96,7 @@ def test_an_interruption_leaves_nothing(environment, words):
     out, error = child.communicate(timeout=120)
     assert child.returncode == 130, out + error
     assert os.listdir(environment["TMPDIR"]) == [] and children_in(environment["TMPDIR"]) == []
-    assert error.count("compiling ") == (1 if words else 0)  # the search does not go on
+    assert error.count("compiling ") == (1 if words else 0)  # the search stops
 
 
 def test_the_child_ends_with_its_parent(environment):
@@ -113,7 +113,7 @@ def test_the_child_ends_with_its_parent(environment):
 
 
 def test_a_recorded_dump_is_read(environment, tmp_path):
-    """dump.tar.gz: STEP as libtpu 0.0.51 compiled it for v5e:2x2, up to buffer assignment (CAPIBARA_XLA_OPTIONS=xla_dump_to=...)."""
+    """dump.tar.gz: STEP compiled by libtpu 0.0.51 for v5e:2x2, up to buffer assignment (CAPIBARA_XLA_OPTIONS=xla_dump_to=...)."""
     with tarfile.open(HERE / "dump.tar.gz") as archive:
         archive.extractall(tmp_path / "dump", filter="data")
     child = start(environment, str(tmp_path / "dump"), "--compile", "--json")

@@ -61,7 +61,7 @@ def test_modelled_figures_say_so_where_they_are_printed():
     metrics = TPUConfig(tpu_version="v6e", num_chips=64, topology="8x8").get_performance_metrics()
     shown = f"{metrics['utilization']:.1%} {metrics['throughput_samples_s']:.1f} {metrics['utilization']}"
     assert shown.count("(modelled)") == 3 and shown.startswith(f"{float(metrics['utilization']):.1%} (modelled)")
-    assert f"{metrics['total_tflops']:.1f}" == "58752.0"  # of the vendor's table
+    assert f"{metrics['total_tflops']:.1f}" == "58752.0"  # from the vendor's table
 
 
 @pytest.mark.parametrize("chip, count, topology, links", [("v4", 4, "2x2x1", 4), ("v4", 8, "2x2x2", 12), ("v4", 64, "4x4x4", 192),

@@ -1,4 +1,4 @@
-"""Findings about made-up machines: PCI devices, nodes, holders, locks, metadata."""
+"""Findings on simulated machines: PCI devices, nodes, holders, locks, metadata."""
 import http.server
 import os
 import threading
@@ -87,7 +87,7 @@ def test_metadata_is_asked_on_googles_machines_alone(tmp_path):
         assert asked[0] == ("/computeMetadata/v1/instance/attributes/accelerator-type", "Google")
     finally:
         server.shutdown()
-    _, rows = findings(tmp_path, metadata=address)  # no one answers any more
+    _, rows = findings(tmp_path, metadata=address)  # the server is gone
     assert ("metadata", "note") in rows
 
 

@@ -1,4 +1,4 @@
-"""Measured loads in Python: on eight devices arrays and experts move, and the model computes what it did."""
+"""Measured loads in Python: on eight devices arrays and experts move, and the model computes the same."""
 import json
 import os
 import subprocess
@@ -61,7 +61,7 @@ def test_loads_are_checked():
     np.testing.assert_allclose(np.asarray(tpu.device_load([3, 3], (1, 2))), [[0.8, 0.8]], rtol=1e-6)
     assert tpu.tokens_by_device(np.asarray([5, 1, 2, 2]), 2) == [6, 4]
     order = tpu.balance_experts(np.asarray([9, 8, 2, 1]), 2)
-    assert sorted(order) == [0, 1, 2, 3] and {order[0], order[1]} == {0, 3}  # 9 + 1 and 8 + 2: no pairing is more even
+    assert sorted(order) == [0, 1, 2, 3] and {order[0], order[1]} == {0, 3}  # 9 + 1 and 8 + 2: the most balanced pairing
     for use, words in ((lambda: tpu.device_load([1], (2, 2)), "2 x 2 devices, got 1"),
                        (lambda: tpu.tokens_by_device(np.ones(3), 2), "must divide the 3 experts, got devices=2"),
                        (lambda: tpu.balance_experts(np.ones((2, 2)), 2), r"got shape \(2, 2\)"),

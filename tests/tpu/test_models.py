@@ -22,13 +22,13 @@ def percent(value, digits=0):
 
 
 def is_on_the_page(figure):
-    """A figure of docs/tpu.md is what is found here, digit by digit."""
+    """Checks a figure of docs/tpu.md against the result here, digit by digit."""
     assert figure in PAGE, f"docs/tpu.md does not say: {figure}"
 
 
 def matmul_errors(raised):
-    """Modelled over compiled time, less one, of the rows that were not fitted. Compiled cycles leave out operands that are copied
-    beforehand, so that the time of a thin matmul may be below that of its bytes; `raised`: such a time is raised to that."""
+    """Modelled over compiled time, minus one, for the rows that were not fitted. Compiled cycles leave out operands copied
+    beforehand, so a thin matmul's time may be below its memory time; `raised`: raises such a time to it."""
     used, errors = split("compiled_matmuls.tsv"), []
     for row in (row for number, row in enumerate(table("compiled_matmuls.tsv")) if used.get(number) == "judged"):
         batch, m, n, k = (int(row[name]) for name in ("batch", "M", "N", "K"))
@@ -42,8 +42,8 @@ def matmul_errors(raised):
 
 
 def test_held_out_matmuls_are_within_five_percent_at_the_median():
-    """A third of the rows was not fitted: the median within 5 % of the time as compiled. The page says how many are within 15 %: nine of
-    ten were asked for."""
+    """A third of the rows was not fitted: the median within 5 % of the compiled time. The page says how many are within 15 %: the target
+    was nine of ten."""
     errors = matmul_errors(raised=False)
     assert len(errors) == 127
     assert statistics.median(errors) <= 0.05
@@ -54,7 +54,7 @@ def test_held_out_matmuls_are_within_five_percent_at_the_median():
 
 
 def test_memory_of_compiled_steps():
-    """Within 10 % on 95 % of the rows, 5 % on 70 %; the verdict right on 95 %, and never "fits" at more than 5 % over."""
+    """Within 10 % for 95 % of the rows, 5 % for 70 %; the verdict is right for 95 %, and never "fits" at more than 5 % over."""
     errors, verdicts = [], []
     for row in table("compiled_steps.tsv"):
         plan = tpu.plan_memory(step_request(row))
@@ -94,7 +94,7 @@ def test_model_flops_of_published_runs_to_four_digits():
 
 
 def published_ratios():
-    """(use, modelled over published TFLOP/s) of the dense bf16 rows whose settings are known."""
+    """(use, modelled over published TFLOP/s) for the dense bf16 rows with known settings."""
     found, used = [], split("published_training_runs.tsv")
     for number, row in enumerate(table("published_training_runs.tsv")):
         request = published_request(row)
@@ -108,7 +108,7 @@ def published_ratios():
 
 
 def test_published_runs_that_were_not_fitted():
-    """TFLOP/s per chip within 10 % on 80 % of the rows, within 20 % on 95 %, several slices and 128k tokens included."""
+    """TFLOP/s per chip within 10 % for 80 % of the rows, within 20 % for 95 %, including several slices and 128k tokens."""
     errors = [abs(ratio - 1) for use, ratio in published_ratios() if use == "judged"]
     assert len(errors) >= 20
     assert share(errors, 0.10) >= 0.80
@@ -134,17 +134,17 @@ def test_microbenchmarks_of_the_publishers():
             speed = 2 * size / tpu.collective("copy", "tpu7x", size / 2) / 1e9  # each core copies half
             assert speed == pytest.approx(float(row["value"]), rel=0.15), size
     gathered = 2 * 2048 * 8192
-    # The book's roofline; 680 was measured.
+    # The book's roofline; the measured value is 680.
     assert tpu.collective("all_gather", "v5e", gathered, 4, 1, False) * 1e6 == pytest.approx(560, rel=0.02)
     scattered = rows["v2 4x2", "reduce-scatter 134 MB, one hop, 1.2e11 B/s bidi"]
     assert tpu.collective("reduce_scatter", "v2", 134e6, 2, 1, True) * 1e3 == pytest.approx(scattered, rel=0.05)
-    psum = 2 * 17408 * 17408  # 4.1 GB/s between two slices, as the tool counts the array once
+    psum = 2 * 17408 * 17408  # 4.1 GB/s between two slices, since the tool counts the array once
     speed = psum / tpu.collective("dcn_all_reduce", "v6e", psum, 2) / 1e9
     assert speed == pytest.approx(rows["2x v6e-256", "psum DCN 17408x17408 bf16"], rel=0.05)
 
 
 def test_worked_answers_of_the_scaling_book():
-    """The book rounds to two or three digits, and takes bandwidths of its own: 5 %."""
+    """The book rounds to two or three digits, and uses its own bandwidths: 5 %."""
     rows = {row["case"]: row["answer"] for row in table("worked_tests.tsv")}
     near = lambda ours, case, rel=0.05: pytest.approx(float(rows[case].split()[0]), rel=rel) == ours  # noqa: E731
     assert near(tpu.critical_batch("v5e", 2), "v5e critical batch bf16")
@@ -168,14 +168,14 @@ def test_worked_answers_of_the_scaling_book():
 
 
 def test_memory_checks():
-    """Deepseek's state to the figure that MaxText prints; the seeds' weights at 4 bytes a parameter."""
+    """Deepseek's state against the figure printed by MaxText; the seeds' weights at 4 bytes per parameter."""
     assert 15.933e9 * 12 / 4 / 2**30 == pytest.approx(44.52, rel=1e-3)
     for preset, weights in (("125m", 0.5), ("350m", 1.4), ("1.3b", 5.2), ("2.7b", 10.8)):
         assert tpu.parameters(preset) * 4 / 1e9 == pytest.approx(weights, rel=0.05), preset
 
 
 def test_steps_compiled_after_the_model_was_made():
-    """more_steps.tsv: steps taken again agree with compiled_steps.tsv to 2 %; new ones are modelled within 10 %."""
+    """more_steps.tsv: recompiled steps agree with compiled_steps.tsv to 2 %; new ones are modelled within 10 %."""
     with open(Path(__file__).with_name("more_steps.tsv")) as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     first = {"retaken_llama2_7b_full": 5.510, "retaken_llama3_8b_minimal": 8.132, "retaken_llama3_70b_tensor": 9.279}
@@ -191,7 +191,7 @@ def test_steps_compiled_after_the_model_was_made():
 
 
 def test_steps_of_the_own_program():
-    """own_steps.tsv (tools/tpu/record_plans.py), v4 to v6e, all five policies: memory and verdict as asked of the model."""
+    """own_steps.tsv (tools/tpu/record_plans.py), v4 to v6e, all five policies: memory and verdict meet the model's targets."""
     with open(Path(__file__).with_name("own_steps.tsv")) as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     errors, verdicts = [], []

@@ -1,4 +1,4 @@
-"""Steps whose layers keep their residuals on the host: the text that `capibara plan` writes, and the values that it computes."""
+"""Steps whose layers keep their residuals on the host: the text that `capibara plan` writes, and the values it computes."""
 import os
 import re
 import subprocess
@@ -22,7 +22,7 @@ def moves(path, memory):
 
 
 def test_what_leaves_the_device_comes_back(tmp_path):
-    """The layer's input, q, k, v and the output projection; of Mamba the input alone; of other policies nothing."""
+    """The layer's input, q, k, v and the output projection; for Mamba only the input; with other policies nothing."""
     path = written(tmp_path, "offload")
     assert moves(path, "pinned_host") == moves(path, "device") == 5
     path = written(tmp_path, "offload", "kind=mamba,layers=2,width=16,heads=2,hidden=32,vocab=24,head_size=16,state=8")
@@ -47,6 +47,6 @@ def test_values_are_those_without_remat(tmp_path):
         subprocess.run([COMMAND, "run", str(written(tmp_path, remat)), *inputs, "--output", str(tmp_path / remat)], check=True,
                        capture_output=True)
         results[remat] = [np.load(path) for path in sorted((tmp_path / remat).glob("*.npy"))]
-    assert len(results["none"]) == len(inputs) - 1  # all but the tokens
+    assert len(results["none"]) == len(inputs) - 1  # all except the tokens
     for kept, moved in zip(results["none"], results["offload"], strict=True):
         np.testing.assert_allclose(moved, kept, rtol=2e-2, atol=1e-4)  # bfloat16 inside

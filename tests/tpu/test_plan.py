@@ -1,4 +1,4 @@
-"""The command `capibara plan`: tables, searches, reports and refusals."""
+"""The command `capibara plan`: tables, searches, reports and errors."""
 import html.parser
 import json
 import os

@@ -37,7 +37,7 @@ def browser(tmp_path_factory):
 
 
 def contrast(driver):
-    """Of the text on its background, as WCAG counts it."""
+    """The contrast of the text on its background, as defined by WCAG."""
     return driver.execute_script("""
         const numbers = text => text.match(/[\\d.]+/g).map(Number);
         const lightness = color => color.slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)

@@ -1,4 +1,4 @@
-"""The toolbox of Python and the one of C++ say the same of twenty configurations and of what is refused."""
+"""The Python and C++ toolboxes agree on twenty configurations and on rejected ones."""
 import os
 import pathlib
 import subprocess
@@ -52,7 +52,7 @@ def line_of(fields):
 
 
 class Text(list):
-    """Lines as the C++ program prints them."""
+    """Lines in the C++ program's format."""
 
     def add(self, name, value):
         self.append(f"{name} {float(value):.12g}" if isinstance(value, (int, float)) else f"{name} {value}")
@@ -63,7 +63,7 @@ class Text(list):
 
 
 class NamedAxes:
-    """A mesh by the names and sizes of its axes, without devices."""
+    """A mesh without devices, from the names and sizes of its axes."""
 
     def __init__(self, **sizes):
         self.axis_names, self.shape = tuple(sizes), sizes
@@ -137,7 +137,7 @@ def test_equal_configurations_give_equal_results():
 
 def test_both_refuse_with_the_same_words():
     for fields, lines in zip(REFUSED, lines_of_cpp(REFUSED), strict=True):
-        if "num_chip" in fields:  # no argument of the class: Python says so itself
+        if "num_chip" in fields:  # not an argument of the class: Python itself raises
             assert "did you mean 'num_chips'" in lines[0]
             continue
         with pytest.raises(tpu.TPUError) as caught:

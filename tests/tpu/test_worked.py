@@ -1,6 +1,6 @@
-"""Rows of worked_tests.tsv, memory_checks.tsv and microbench.tsv that test_models.py does not hold; LEFT_OUT: those without a test.
+"""Rows of worked_tests.tsv, memory_checks.tsv and microbench.tsv that are not in test_models.py; LEFT_OUT: rows without a test.
 
-The scaling book rounds to two digits and takes bandwidths of its own: 5 % where nothing else is said.
+The scaling book rounds to two digits and uses its own bandwidths: 5 % unless stated otherwise.
 """
 import math
 
@@ -52,7 +52,7 @@ def test_rooflines_of_the_book():
     int8, bandwidth = v5e["int8_tops"] * 1e12, v5e["hbm_gbps"] * 1e9
     near(int8 / bandwidth / 2, "int8 matmul critical batch")
 
-    def bound(speed):  # rows from which on int8[16384, 4096] x [B, 4096] computes longer than it moves bytes
+    def bound(speed):  # minimum rows for which int8[16384, 4096] x [B, 4096] is bound by compute rather than memory
         return next(rows for rows in range(1, 10000) if 2 * rows * 16384 * 4096 / int8 >= (16384 * 4096 + rows * (16384 + 4096)) / speed)
     near(bound(bandwidth), "int8[16384,4096] x int8[B,4096] v5e compute-bound when B >")
     near(bound(22 * bandwidth), "same from VMEM (22x HBM bw) B >", rel=0.1)  # 11 is a small whole number
@@ -79,10 +79,10 @@ def test_splits_of_the_book():
     near(math.sqrt(48000 / 32768 * 2 * 64), "X_opt = sqrt(B/F*Mx/My*N), N=64,B=48000,F=32768,Mx/My=2")
     near(4 * intensity**2 / (2 * 32768), "min tokens/chip 4*a^2/(MxMy F), F=32768 (MxMy=2)")
     near(math.sqrt(2 * 4.19e6 * 8960 / 28672), "LLaMA3-70B 4M batch 8960 chips X_opt")
-    dcn = chip["dcn_gbps"] * 1e9 * chip["pod_chips"]  # of a whole pod
+    dcn = chip["dcn_gbps"] * 1e9 * chip["pod_chips"]  # for a whole pod
     near(chip["bf16_tflops"] * 1e12 * 8960 / dcn, "v5p pod DCN intensity", rel=0.06)
     seven = tpu.chip("tpu7x")
-    assert seven["bf16_tflops"] / (2 * seven["ici_link_gbps"] / 1e3) == pytest.approx(12800, rel=0.1)  # MaxText counts 180 GB/s on an axis
+    assert seven["bf16_tflops"] / (2 * seven["ici_link_gbps"] / 1e3) == pytest.approx(12800, rel=0.1)  # MaxText counts 180 GB/s per axis
 
 
 def test_training_of_the_book():
@@ -118,7 +118,7 @@ def test_memory_of_published_programs():
 
 
 def test_collectives_of_the_publishers():
-    """Gathers of TPU7x from 16 MiB a shard on, within 15 %; the book's matmul of eight v2 cores and its latency within 15 %."""
+    """All-gathers on TPU7x of at least 16 MiB per shard, within 15 %; the book's matmul on eight v2 cores and its latency within 15 %."""
     for row in table("microbench.tsv"):
         if not row["op"].startswith("all_gather"):
             continue

@@ -1,4 +1,4 @@
-// TPUConfig, memory, performance and sharding in C++: the blocks of the pages that asked for them, one test each.
+// TPUConfig, memory, performance and sharding in C++: the blocks of the original proposal's pages, one test each.
 #include <capibara/lax.h>
 #include <capibara/random.h>
 #include <capibara/tpu.h>
@@ -12,7 +12,7 @@
 namespace capibara::tpu {
 namespace {
 
-TPUConfig page_config() {  // of the page of configurations
+TPUConfig page_config() {  // from the page on configurations
   return TPUConfig({.num_chips = 32,
                     .topology = "4x8",
                     .memory_per_chip = int64_t{32} << 30,
@@ -88,7 +88,7 @@ TEST(Config, MetricsAreTheVendorsAndModelledOnesSaySo) {
   const PerformanceMetrics metrics = TPUConfig({.tpu_version = "v6e", .num_chips = 64}).get_performance_metrics();
   EXPECT_EQ(metrics.total_tflops, 64 * 918);
   EXPECT_EQ(metrics.memory_bandwidth_gb_s, 64 * 1638);
-  EXPECT_EQ(metrics.interconnect_bandwidth_gb_s, 2 * 90 * 112);  // of 8 x 8 chips in lines
+  EXPECT_EQ(metrics.interconnect_bandwidth_gb_s, 2 * 90 * 112);  // 8 x 8 chips in lines
   EXPECT_GT(*metrics.utilization.value, 0.1);
   EXPECT_LT(*metrics.utilization.value, 1);
   EXPECT_TRUE(has(metrics.utilization.origin, "modelled: training 1b at 8 sequences of 2048"));

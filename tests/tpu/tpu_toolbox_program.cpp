@@ -1,5 +1,5 @@
-// Reads configurations, one on each line as field=value, and prints what the toolbox says of each; pytest compares that
-// with Python.
+// Reads configurations, one per line as field=value, and prints the toolbox's results for each; pytest compares them
+// with Python's.
 #include <capibara/tpu.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// The transform programs: every body under every stack of transforms, with the values that jax computed.
+// The transform programs: every body under every stack of transforms, with jax's values.
 #pragma once
 
 #include <capibara/capibara.h>
@@ -135,7 +135,7 @@ inline const std::map<std::string, Stack>& stacks() {
 
 // ---- bodies: the twins of transform_bodies.py ----------------------------------------------------------------------
 //
-// Python evaluates from left to right, C++ in any order: operands that trace equations have names.
+// Python evaluates from left to right, C++ in any order: operands that trace equations are assigned to variables.
 
 inline const auto& h() {
   static const auto function = jax::custom_jvp([](Array x, Array w) { return lax::sin(x) * w; }, "h");
@@ -378,7 +378,7 @@ void for_each_stack(const std::string& name, Check check) {
     try {
       check(one);
     } catch (const capibara::Error& error) {
-      // Where jax raises, so may we.
+      // If jax raises, we may too.
       if (!record.field("error") && !record.field("limitation")) ADD_FAILURE() << error.what();
     }
   }

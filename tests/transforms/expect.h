@@ -1,4 +1,4 @@
-// Checks that the tests of transforms share: values of arrays, and the message of an error.
+// Checks shared by the tests of transforms: values of arrays, and the message of an error.
 #pragma once
 
 #include <capibara/capibara.h>

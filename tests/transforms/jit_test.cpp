@@ -1,4 +1,4 @@
-// jit: results, cache keys, static and donated arguments, stages, and what jit is inside other transforms.
+// jit: results, cache keys, static and donated arguments, stages, and jit inside other transforms.
 #include "transforms/expect.h"
 
 #include <atomic>
@@ -52,7 +52,7 @@ TEST(Jit, TracesOncePerTypeStructureAndStaticValue) {
   EXPECT_EQ(traces, 2);
   f(vector({3, 4, 5}), 3);
   EXPECT_EQ(traces, 3);
-  f(3.0f, 3);  // a number given for an Array is traced, and weakly typed
+  f(3.0f, 3);  // a number passed for an Array is traced, and weakly typed
   f(4.0f, 3);
   EXPECT_EQ(traces, 4);
   EXPECT_EQ(f.cache_size(), 4u);

@@ -1,4 +1,4 @@
-// Derivatives of loops in loops.
+// Derivatives of nested loops.
 #include "transforms/expect.h"
 
 using capibara::Array;
@@ -8,7 +8,7 @@ namespace lax = capibara::jax::lax;
 
 namespace {
 
-// The product of all factors that the loops take, which do not depend on x.
+// The product of all factors in the loops, which do not depend on x.
 TEST(Linearize, TakesALoopInALoop) {
   using State = std::tuple<Array, Array, Array>;
   auto f = [](const Array& x) {

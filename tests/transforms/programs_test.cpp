@@ -8,8 +8,8 @@ namespace {
 
 // ---- the comparison ------------------------------------------------------------------------------------------------
 
-// Allowed in every text: jax prints some dimensions as NumPy integers, and so breaks lines at other places; the host
-// function of a callback has another name.
+// Differences allowed in every text: jax prints some dimensions as NumPy integers, and so breaks lines elsewhere; the
+// host function of a callback has another name.
 std::string plain(std::string text) {
   if (std::size_t at = text.find("callback=host"); at != std::string::npos) text.replace(at, 13, "callback=...");
   for (std::size_t at; (at = text.find("np.int64(")) != std::string::npos;) {

@@ -1,4 +1,4 @@
-// What each checkpoint policy keeps for the backward pass equals what jax keeps.
+// Each checkpoint policy saves the same residuals for the backward pass as in jax.
 #include <capibara/capibara.h>
 
 #include "oracle/expected.h"
@@ -93,8 +93,8 @@ TEST_P(Residuals, AreThoseThatJaxKeeps) {
       saved = jax::saved_residuals(jax::checkpoint(bodies.at(body), {.policy = policy_named(policy)}), x, w, b);
     }
     std::vector<std::string> got, expected;
-    // jax wraps the known half of a loop in a call. The offloading policies save in place here, so that only the types
-    // of what they keep are compared.
+    // jax wraps the known half of a loop in a call. The offloading policies save in place here, so only the types of
+    // their residuals are compared.
     bool offloads = policy.find("offload") != std::string::npos;
     for (const jax::SavedResidual& one : saved) {
       got.push_back(offloads ? to_string(one.type) : concat(to_string(one.type), " ", one.origin));

@@ -114,7 +114,7 @@ TEST(Vmap, WrongAxesAreErrors) {
                        "out_axes 4 is out of bounds for array of dimension 2"));
 }
 
-// What jax 0.10.2 answers: spmd_constraint and spmd_constraint_used of the recording sharding_interface_answers.json.
+// jax 0.10.2's answers: spmd_constraint and spmd_constraint_used of the recording sharding_interface_answers.json.
 TEST(Vmap, LiesOverAxesOfAMesh) {
   capibara::Config settings = capibara::config();
   settings.num_cpu_devices = 8;

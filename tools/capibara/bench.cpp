@@ -1,4 +1,4 @@
-// The command `bench`: starts the suite of benchmarks/ of the source tree with the Python that has the peers.
+// capibara bench: runs the suite in benchmarks/ of the source tree with the Python that has the peers installed.
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,7 +13,7 @@ namespace {
 
 bool exists(const std::string& path) { return access(path.c_str(), R_OK) == 0; }
 
-// The source tree: where we are, or the nearest folder above this program that holds the suite.
+// The source tree: the current folder, or the nearest folder above this program that has the suite.
 std::string source_tree() {
   const std::string suite = "/benchmarks/bench.py";
   if (exists("." + suite)) return ".";

@@ -1,4 +1,4 @@
-// capibara check: runs StableHLO files that hold their own expected values, and counts.
+// capibara check: runs StableHLO files that contain their own expected values, and counts passes and failures.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -31,15 +31,15 @@ struct Verdict {
   std::vector<std::string> lines;  // what failed, or the reason for skipping
 };
 
-// A program and the arrays that it is run on.
+// A program and its input arrays.
 struct Application {
   Program program;
   Arrays arguments;
 };
 
-// The files hold their inputs and expected values as constants, which an optimiser may compute with while it compiles:
-// nothing would be left to run. Here they become arguments: what functions without parameters return, and every
-// constant array.
+// The files hold their inputs and expected values as constants, so an optimiser could fold the whole program at compile
+// time and nothing would be left to run. Results of functions without parameters, and all constant arrays, become
+// arguments instead.
 Application apply_to_arguments(const Program& program) {
   Program::Body body = program.body();
   Arrays arguments;
@@ -90,7 +90,7 @@ Verdict judge(const std::string& path, const Config& settings, bool self_test) {
   return {};
 }
 
-// The files of programs below a folder, in order; a file stands for itself.
+// The program files below a folder, sorted; the path itself if it is a file.
 std::vector<std::string> collect(const std::vector<std::string>& paths) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
@@ -129,7 +129,7 @@ int check(const Arguments& arguments) {
   Config settings = config();
   settings.enable_x64 = true;
   settings.platform = arguments.text("backend", settings.platform);
-  settings.default_matmul_precision = "highest";  // the expected values are those of full products
+  settings.default_matmul_precision = "highest";  // expected values assume full-precision matmuls
   backend(settings.platform);                     // an unknown name is an error before any file is read
   const bool self_test = arguments.has("self-test");
 
@@ -147,7 +147,7 @@ int check(const Arguments& arguments) {
   for (std::size_t i = 0; i < files.size(); ++i) {
     const Verdict& verdict = verdicts[i];
     ++counts[static_cast<int>(verdict.kind)];
-    // A file that fails in a self-test is as it should be.
+    // In a self-test every file is expected to fail.
     const bool expected = self_test ? verdict.kind == Verdict::Kind::failed : verdict.kind == Verdict::Kind::passed;
     if (expected && !arguments.has("verbose")) continue;
     const char* words[] = {"PASS", "FAIL", "SKIP"};

@@ -1,4 +1,4 @@
-// capibara checkpoint: which steps a folder holds, what is in them, whether they are whole, and what differs.
+// capibara checkpoint: lists, inspects, verifies and compares the steps in a folder.
 #include <charconv>
 #include <cstdio>
 #include <cstring>
@@ -25,7 +25,7 @@ std::optional<int64_t> given_step(const Arguments& arguments) {
   return step;
 }
 
-// The command only reads: a folder that does not exist is an error, not made.
+// The command only reads: a missing folder is an error and is not created.
 std::vector<int64_t> steps_of(const std::string& folder) {
   const std::vector<int64_t> steps = committed_steps(folder);
   if (steps.empty()) throw CheckpointError(concat("checkpoint: no step is saved in ", folder));
@@ -103,7 +103,7 @@ std::map<std::string, Array> arrays_by_name(const Checkpoint& checkpoint) {
   return result;
 }
 
-// The folder of one step, or of steps, of which the newest is taken.
+// Reads the folder of one step, or the newest step of a folder of steps.
 Checkpoint read_any(const std::string& folder, std::optional<int64_t> step) {
   if (!has_manifest(folder) && !is_orbax_folder(folder))
     return read_step(folder, step.value_or(steps_of(folder).back()), {});
@@ -149,7 +149,7 @@ int diff_steps(const std::string& first, const std::string& second) {
 
 bool is_safetensors(const std::string& path) { return path.ends_with(".safetensors"); }
 
-// A file of safetensors as a step with one item; names with dots stay names of arrays.
+// A safetensors file as a step with one item; names with dots stay array names.
 Checkpoint read_safetensors(const std::string& path) {
   Checkpoint checkpoint;
   const std::map<std::string, Array> arrays = load_safetensors(path);

@@ -8,8 +8,8 @@
 
 namespace capibara::command {
 
-// What stands after the command's name: words, and options written --name VALUE or --name=VALUE; after -- all are
-// words.
+// Everything after the command's name: words, and options written --name VALUE or --name=VALUE; after -- everything
+// is a word.
 struct Arguments {
   std::vector<std::string> words;
   std::map<std::string, std::string> options;  // by name without dashes; empty text for a plain switch
@@ -25,12 +25,12 @@ struct UsageError {
   std::string message;
 };
 
-// What an option is for, as help prints it.
+// An option's description, as help prints it.
 struct OptionRow {
   std::string name;
-  std::string value;  // what stands behind it; empty: nothing, it is a switch
+  std::string value;  // placeholder of its value; empty for a switch
   std::string meaning;
-  std::string standard;  // without the option; empty where the meaning says it
+  std::string standard;  // the default; empty if the meaning states it
 };
 
 struct Command {
@@ -40,25 +40,25 @@ struct Command {
   std::vector<std::string> valued;    // options that take a value
   std::vector<std::string> switches;  // options that do not
   int (*run)(const Arguments&);       // exit code: 0 success, 1 failures
-  std::vector<OptionRow> rows = {};   // of the options, where they need more words than the usage has
+  std::vector<OptionRow> rows = {};   // options that need more explanation than the usage gives
 };
 
-// Of the program that is linked.
+// The commands of the program being linked.
 const std::vector<Command>& commands();
-// demo, train, sample and chat, which the program of the demo has alone.
+// demo, train, sample and chat, the only commands of the demo program.
 std::vector<Command> training_commands();
 
-// Runs the command that the arguments of main name; returns the exit code.
+// Runs the command named by the arguments of main; returns the exit code.
 int run_program(int count, char** values);
 // How the user called the program, for hints.
 const std::string& program_name();
 
-// Raises UsageError for options that the command does not know.
+// Raises UsageError for unknown options.
 Arguments parse_arguments(const Command& command, const std::vector<std::string>& words);
 
 std::string read_text(const std::string& path);  // raises ValueError
-std::string own_path();                          // of this program
-const char* python_name();                       // of CAPIBARA_PYTHON, python3 otherwise
+std::string own_path();                          // path of this executable
+const char* python_name();                       // CAPIBARA_PYTHON, or python3
 
 int show(const Arguments& arguments);
 int run(const Arguments& arguments);

@@ -24,7 +24,7 @@ constexpr Column columns[] = {
     {"samples", [](const PrimitiveRecord& r) { return static_cast<bool>(r.samples); }},
 };
 
-// One cell per rule and per backend, empty where there is none.
+// One cell per rule and per backend, empty if there is none.
 std::vector<std::string> cells(const Primitive& primitive, const char* has_rule) {
   std::vector<std::string> row;
   for (const Column& column : columns) row.push_back(column.has(primitive.record()) ? has_rule : "");

@@ -1,4 +1,4 @@
-// capibara coverage --python: how many names of jax pass all their comparisons with jax.
+// capibara coverage --python: counts the names of jax that pass all their comparisons with jax.
 #include <capibara/error.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// capibara doctor: what this build has, which plugins this machine has, and whether each of them works.
+// capibara doctor: reports what this build has, which plugins this machine has, and whether each of them works.
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace capibara::command {
 
 namespace {
 
-// One addition, to its value.
+// Runs one addition and checks its value.
 std::string try_addition(const std::string& platform) {
   try {
     Config settings = config();
@@ -40,7 +40,7 @@ std::string try_addition(const std::string& platform) {
   }
 }
 
-// libtpu waits for a metadata server that is not there when it is opened on a machine without a TPU.
+// On a machine without a TPU, libtpu waits for a metadata server that does not exist.
 bool has_tpu() {
   tpu::DiagnosisOptions options;
   options.libraries = false;
@@ -50,7 +50,7 @@ bool has_tpu() {
   return false;
 }
 
-// What a Python program makes of the variable that jax reads too; the first platform counts.
+// The effect of JAX_PLATFORMS, which jax reads too, on Python programs; the first platform counts.
 std::string describe_jax_platforms() {
   const char* text = std::getenv("JAX_PLATFORMS");
   if (!text || !*text) return concat("not set: Python programs run on '", config().platform, "'");
@@ -96,7 +96,7 @@ void describe_plugin(const pjrt::Candidate& candidate) {
   }
 }
 
-// Findings about a TPU; where there is none but libtpu is, x + 1 is compiled for every generation.
+// Findings about a TPU; without a TPU but with libtpu, compiles x + 1 for every generation.
 void describe_tpu() {
   const std::vector<tpu::Finding> findings = tpu::diagnose();
   std::printf("TPU: %s\n", tpu::summary(findings).c_str());
@@ -120,7 +120,7 @@ void describe_tpu() {
   }
 }
 
-// What jax says of our plugin for it, in a Python: this process becomes that one.
+// Replaces this process by a Python that reports how jax sees our plugin.
 int describe_jax() {
   const char* python = python_name();
   std::fflush(stdout);

@@ -1,5 +1,5 @@
-// capibara launch: a front of mpirun, mpiexec and srun, with the flags that the watch needs, marked lines, exit codes
-// and restarts.
+// capibara launch: a front end to mpirun, mpiexec and srun, with the flags that the watch needs, labelled output lines,
+// exit codes and restarts.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -30,8 +30,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kill_after(5);  // after mpirun was told to end
-constexpr int timeout_code = 124;              // as of timeout(1)
+constexpr std::chrono::seconds kill_after(5);  // after mpirun received SIGTERM
+constexpr int timeout_code = 124;              // as in timeout(1)
 
 volatile std::sig_atomic_t caught = 0;
 void catch_signal(int signal) { caught = signal; }
@@ -84,7 +84,7 @@ std::vector<std::string> open_mpi_flags(const Group& group, const std::string& f
   return words;
 }
 
-// The command that starts the group: inside of a Slurm job srun, else what is installed.
+// The command that starts the group: srun inside a Slurm job, otherwise an installed mpirun or mpiexec.
 std::vector<std::string> launcher(const Group& group, const std::string& folder) {
   const std::string count = std::to_string(group.count);
   if (!variable("SLURM_JOB_ID").empty() && !found_program("srun").empty()) {
@@ -108,7 +108,7 @@ void set_variables(const Group& group, int restart) {
   setenv("CAPIBARA_LAUNCH", "1", 1);
   setenv("CAPIBARA_RESTART", std::to_string(restart).c_str(), 1);
   setenv("CAPIBARA_NUM_THREADS", std::to_string(std::max(1, cores / group.count)).c_str(), 0);
-  setenv("PYTHONUNBUFFERED", "1", 0);  // lines come when they are printed
+  setenv("PYTHONUNBUFFERED", "1", 0);  // lines appear when they are printed
   if (group.devices > 0) setenv("JAX_NUM_CPU_DEVICES", std::to_string(group.devices).c_str(), 1);
 }
 
@@ -142,7 +142,7 @@ class Run {
     if (child_ < 0) throw RuntimeError(concat(words[0], " cannot be started: ", std::strerror(errno)));
     if (child_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGTERM);
-      fcntl(folder_lock, F_SETFD, 0);  // the folder is in use as long as mpirun lives
+      fcntl(folder_lock, F_SETFD, 0);  // the folder is in use while mpirun is alive
       dup2(out[1], STDOUT_FILENO);
       dup2(err[1], STDERR_FILENO);
       execvp(words[0].c_str(), as_arguments(words).data());
@@ -196,7 +196,7 @@ class Run {
     reason_ = reason;
     told_at_ = Clock::now();
     members_.set_told_to_end();
-    kill(child_, SIGTERM);  // mpirun ends them by SIGTERM, and a moment later by SIGKILL
+    kill(child_, SIGTERM);  // mpirun sends them SIGTERM, and SIGKILL a moment later
   }
 
   const Group& group_;

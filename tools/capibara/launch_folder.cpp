@@ -1,4 +1,4 @@
-// Folders of launches in /dev/shm: a lock says whose job still lives, in whichever container.
+// Folders of launches in /dev/shm: a held lock means that the job is alive, in whichever container.
 #include "launch_folder.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view folder_prefix = "capibara-launch-";
 constexpr char lock_name[] = "lock";
-// What Open MPI makes in folders that it is given: sessions, segments of shared memory, windows.
+// Files that Open MPI creates in its session folder: sessions, shared-memory segments, windows.
 constexpr std::string_view mpi_prefixes[] = {"ompi.",  "openmpi-sessions-", "prte.",
                                              "pmix",   "vader_segment.",    "sm_segment.",
                                              "osc_sm", "osc_rdma",          "shared_window"};
@@ -34,7 +34,7 @@ bool is_made_by_mpi(const std::string& name) {
   return false;
 }
 
-// With its lock held: what MPI has made, the lock, and the folder where nothing else is in it.
+// Needs the folder's lock. Removes MPI's files; the lock and the folder too, unless it holds anything else.
 void remove_folder(const std::string& folder) {
   std::error_code ignored;
   bool strange = false;
@@ -50,7 +50,7 @@ void remove_folder(const std::string& folder) {
   ::rmdir(folder.c_str());
 }
 
-// A folder of this user whose lock no process holds. One without a lock is not ours, or is being made.
+// Removes a folder of this user whose lock no process holds. One without a lock is not ours, or is being created.
 void remove_if_abandoned(const std::string& folder) {
   const int lock = ::open((folder + "/" + lock_name).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (lock < 0) return;
@@ -78,7 +78,7 @@ LaunchFolder::LaunchFolder() {
   if (!::mkdtemp(name.data()))
     throw RuntimeError(concat("no folder can be made in ", base, ": ", std::strerror(errno)));
   path_ = name;
-  // It gets its name when it is locked: a lock that can be taken is always that of a dead launch.
+  // The lock file is renamed into place once locked, so a lock that can be taken always belongs to a dead launch.
   const std::string made = path_ + "/new";
   lock_ = ::open(made.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) != 0 ||

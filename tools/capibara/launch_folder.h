@@ -1,12 +1,12 @@
-// The folder of a launch, for what MPI keeps in files and shared memory.
+// The folder of a launch, for MPI's files and shared memory.
 #pragma once
 
 #include <string>
 
 namespace capibara::command {
 
-// Made at the start, locked while the launch or its mpirun lives, and removed at the end; those of launches that were
-// killed, whose locks are free, are removed at the start of the next one. Only files that MPI makes go.
+// Created at the start, locked while the launch or its mpirun is alive, and removed at the end; folders of killed
+// launches, whose locks are free, are removed at the start of the next launch. Only files made by MPI are deleted.
 class LaunchFolder {
  public:
   LaunchFolder();
@@ -14,7 +14,7 @@ class LaunchFolder {
   LaunchFolder(const LaunchFolder&) = delete;
   LaunchFolder& operator=(const LaunchFolder&) = delete;
   const std::string& path() const { return path_; }
-  int lock() const { return lock_; }  // a descriptor, closed by exec unless its flag is cleared
+  int lock() const { return lock_; }  // file descriptor with FD_CLOEXEC set
 
  private:
   std::string path_;

@@ -1,5 +1,5 @@
-// One process of a launched group, between mpirun and the program: marks lines, reports the exit code, leaves nothing
-// behind.
+// One process of a launched group, between mpirun and the program: marks lines, reports the exit code, leaves no
+// processes behind.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -25,7 +25,7 @@ namespace capibara::command {
 namespace {
 
 pid_t program_id = 0;
-constexpr unsigned seconds_to_end = 10;  // for the program, after a signal that ends it
+constexpr unsigned seconds_to_end = 10;  // for the program to exit, after a terminating signal
 
 void pass_on(int signal) {
   if (program_id <= 0) return;
@@ -52,7 +52,7 @@ void write_all(int descriptor, const std::string& text) {
   }
 }
 
-// One stream of the program: whole lines go on, each with the mark.
+// One output stream of the program: forwards complete lines, each with the mark.
 struct Stream {
   int from, to;
   std::string mark, rest;
@@ -90,12 +90,12 @@ void share_devices() {
     setenv("CUDA_VISIBLE_DEVICES", own_share(list, std::atoi(number), std::atoi(count)).c_str(), 1);
 }
 
-// The program's end, told once.
+// Waits for the program's exit and reports it once.
 class Ending {
  public:
   Ending(std::string mark, Stream& reports) : mark_(std::move(mark)), reports_(reports) {}
 
-  // Whether it has ended by now; `wait`: when it has.
+  // True if it has exited; with `wait`, blocks until it has.
   bool look(bool wait) {
     if (code_) return true;
     int status = 0;
@@ -103,9 +103,9 @@ class Ending {
     while ((found = waitpid(program_id, &status, wait ? 0 : WNOHANG)) < 0 && errno == EINTR) {
     }
     if (found != program_id) return false;
-    program_id = 0;  // the number may belong to another process from now on
+    program_id = 0;  // the pid may be reused from now on
     code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    reports_.pass();  // they say why
+    reports_.pass();  // the program's own reports say why, so they come first
     write_all(STDERR_FILENO, concat(mark_, "exit ", now_ns(), " ", *code_, "\n"));
     return true;
   }
@@ -117,7 +117,7 @@ class Ending {
   std::optional<int> code_;
 };
 
-// Until the program's output is over, which its children may keep open when it has ended.
+// Runs until the program's output is closed, which its children may keep open after it has exited.
 void pass_streams(Stream (&streams)[3], Ending& ending) {
   bool open[3] = {true, true, true};
   while (open[0] || open[1]) {

@@ -1,4 +1,4 @@
-// Reads what the processes of a launch print and report.
+// Reads the output and reports of a launch's processes.
 #include "launch_members.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace capibara::command {
 
 namespace {
 
-// How long processes have to end by themselves after the last sign of a failure. Those that wait in a collective are
-// told by the watch within a second or two, and say so; then they print why, and leave.
+// How long processes have to exit on their own after the last sign of a failure. The watch notifies those that wait in
+// a collective within a second or two, and they report it; then they print why, and exit.
 constexpr std::chrono::milliseconds for_who_is_told(10000), for_who_leaves(3000), for_others(500);
 
 }  // namespace
@@ -101,7 +101,7 @@ std::string Members::failure() const {
                     : concat(name, " exited with ", code);
 }
 
-// Open MPI's runtime complains about each process that ends before MPI does, after the failure that says why.
+// Open MPI's runtime complains about each process that exits before MPI_Finalize, after the failure that explains it.
 void Members::pass_own(const std::string& line, FILE* to) const {
   if (first_ && line.find("PMIX ERROR") != std::string::npos) return;
   std::fprintf(to, "%s\n", line.c_str());

@@ -1,4 +1,4 @@
-// What `capibara launch` knows of its processes: their lines, how each ended, and which one failed first.
+// State of a launch's processes: their output lines, how each ended, and which one failed first.
 #pragma once
 
 #include <chrono>
@@ -19,21 +19,21 @@ class Members {
   // A line of mpirun's output, without its end.
   void take(const std::string& line, FILE* to);
 
-  // When the processes that are left are to be ended, since one has failed; none where none has.
+  // When to kill the remaining processes because one has failed; empty if none has.
   std::optional<Clock::time_point> deadline() const;
-  // From now on processes end because they are told to: their codes say nothing.
+  // From now on processes exit because they were signalled: their exit codes carry no information.
   void set_told_to_end() { told_to_end_ = true; }
-  // The code of the process that failed first, or of the first one that it stopped where it has none of its own; 1
-  // where a process vanished.
+  // The exit code of the process that failed first or, if it has none of its own, of the first one that it stopped; 1
+  // if a process vanished.
   int code() const;
-  // The process that failed first, in words; empty where none has.
+  // A description of the process that failed first; empty if none has.
   std::string failure() const;
 
  private:
   struct Member {
     bool has_met = false, has_reported = false;
-    std::optional<int> code;  // where it has ended
-    bool by_itself = true;    // else it was told to end
+    std::optional<int> code;  // set once it has ended
+    bool by_itself = true;    // false: it was signalled to exit
   };
   // The earliest sign of a failure.
   struct First {
@@ -49,10 +49,10 @@ class Members {
 
   const int count_;
   std::map<int, Member> members_;
-  int first_code_ = 0;  // the first that is not 0, of processes that ended by themselves
+  int first_code_ = 0;  // the first nonzero one of a process that exited on its own
   bool told_to_end_ = false;
   std::optional<First> first_;
-  Clock::time_point last_sign_;  // of the failure's course
+  Clock::time_point last_sign_;  // of the failure
 };
 
 }  // namespace capibara::command

@@ -15,7 +15,7 @@ std::size_t count_functions(const library::Module& module) {
   return count;
 }
 
-// A bar would end the cell of a table.
+// Escapes bars, which would end a table cell.
 std::string cell(std::string_view text) {
   std::string escaped(text);
   for (std::size_t at = 0; (at = escaped.find('|', at)) != std::string::npos; at += 2) escaped.replace(at, 1, "\\|");

@@ -1,5 +1,5 @@
-// capibara plan: what a training step or a program will need and take on a TPU slice, modelled, and compiled where
-// libtpu is.
+// capibara plan: the memory and time of a training step or a program on a TPU slice, modelled, and compiled where
+// libtpu is installed.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -36,7 +36,7 @@ int64_t count_of(const Arguments& arguments, const char* name, double otherwise)
   return static_cast<int64_t>(value);
 }
 
-// Found out before a compilation of minutes.
+// Checked before a compilation that takes minutes.
 void require_writable(const std::string& path) {
   if (!path.empty() && !std::ofstream(path, std::ios::app)) throw RuntimeError(concat(path, " cannot be written"));
 }
@@ -89,7 +89,7 @@ tpu::CompileChoices choices_of(const Arguments& arguments) {
   return choices;
 }
 
-// 0 also where libtpu is not here: what is modelled has been shown.
+// 0 also without libtpu: the modelled figures have been printed.
 int exit_code(const tpu::CompiledProgram& report) {
   if (report.interrupted) return 130;
   return report.done || report.problem == tpu::libtpu_problem() ? 0 : 1;
@@ -111,7 +111,7 @@ int plan_file(const Arguments& arguments, const tpu::Slice& slice) {
   return exit_code(report);
 }
 
-// The best plans of a search, as the compiler sees them; progress goes to stderr.
+// Compiles the best plans of a search; progress goes to stderr.
 std::vector<tpu::CompiledProgram> confirm(const std::vector<tpu::Candidate>& found,
                                           const tpu::CompileChoices& choices) {
   std::vector<tpu::CompiledProgram> all;

@@ -1,4 +1,4 @@
-// What capibara plan prints: tables, one line of JSON.
+// The output of capibara plan: tables, or one line of JSON.
 #pragma once
 
 #include <capibara/tpu.h>
@@ -9,10 +9,10 @@ namespace capibara::command {
 
 void print_plan(const tpu::Training& training);
 void print_search(const std::vector<tpu::Candidate>& found, const std::vector<tpu::CompiledProgram>& confirmed);
-// Memory, largest buffers with their lines, collectives and cycles, beside what is modelled.
+// Memory, the largest buffers with their source lines, collectives and cycles, next to the modelled figures.
 void print_compiled(const tpu::CompiledProgram& program, const tpu::Slice& slice, double modelled_gib,
                     double modelled_seconds);
-// `compiled` may be null. Candidates with what the compiler said of the first of them, where there are some.
+// `compiled` may be null. `confirmed` holds the compiler's reports on the first of the candidates in `found`.
 void print_json(const tpu::Training& training, const tpu::CompiledProgram* compiled,
                 const std::vector<tpu::Candidate>& found, const std::vector<tpu::CompiledProgram>& confirmed);
 

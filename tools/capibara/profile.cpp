@@ -1,4 +1,4 @@
-// capibara profile: where the time of a program or of a Python script goes, line by line.
+// capibara profile: shows where the time of a program or a Python script goes, line by line.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ namespace capibara::command {
 
 namespace {
 
-// Values for an input that no one gave: halves, and zeros where they may be indices.
+// Default values for an input: 0.5, and zeros for types that may be indices.
 Array made_input(const ArrayType& type) {
   return is_integer(type.dtype) || type.dtype == DType::bool_ ? jax::lax::zeros(type)
                                                               : jax::lax::full(type.shape, 0.5, type.dtype);
@@ -48,7 +48,7 @@ Arrays inputs_of(const Program& program, const Arguments& arguments) {
 
 profile::Profile profile_program(const Arguments& arguments) {
   Config settings = config();
-  settings.enable_x64 = true;  // the file says which types it wants
+  settings.enable_x64 = true;  // types come from the file
   settings.platform = arguments.text("backend", settings.platform);
   const ConfigScope scope(settings);
   const int calls = arguments.integer("calls", 10);
@@ -64,7 +64,7 @@ profile::Profile profile_program(const Arguments& arguments) {
   auto call = [&] {
     for (const Array& output : executable->execute(inputs, {})) output.block_until_ready();
   };
-  // The first call of a profile compiles the program with its marks: it is left out.
+  // The first profiled call compiles the program with profiling marks, so it is not recorded.
   profile::start();
   call();
   profile::stop();
@@ -76,7 +76,7 @@ profile::Profile profile_program(const Arguments& arguments) {
   return profile::stop();
 }
 
-// Runs the script in a Python of its own, which writes the profile when it ends.
+// Runs the script in a separate Python process, which writes the profile when it exits.
 profile::Profile profile_script(const Arguments& arguments) {
   const char* python = python_name();
   char name[] = "/tmp/capibara_profile_XXXXXX";

@@ -1,4 +1,4 @@
-// What every program of commands does: reads its arguments, finds the command by name and runs it.
+// The main of a program with commands: parses its arguments, finds the command by name and runs it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -147,7 +147,7 @@ int run_program(int count, char** values) {
     if (name != command.name) continue;
     try {
       if (!words.empty()) words.erase(words.begin());
-      const auto own = std::find(words.begin(), words.end(), "--");  // what follows is another program's
+      const auto own = std::find(words.begin(), words.end(), "--");  // arguments after it belong to another program
       if (std::find(words.begin(), own, "--help") != own) {
         print_help(command);
         return 0;
@@ -160,7 +160,7 @@ int run_program(int count, char** values) {
                    command.name, command.usage);
       return 2;
     } catch (const std::exception& error) {
-      std::string_view message = error.what();  // many begin with the name of what failed, which may be the command's
+      std::string_view message = error.what();  // often begins with the function's name, perhaps the command's
       const std::string beginning = concat(command.name, ": ");
       if (message.starts_with(beginning)) message.remove_prefix(beginning.size());
       std::fprintf(stderr, "capibara %s: %.*s\n", command.name, static_cast<int>(message.size()), message.data());

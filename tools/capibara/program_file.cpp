@@ -23,7 +23,7 @@ bool is_exported(const std::string& bytes) {
   return !stablehlo::is_bytecode(bytes) && stablehlo::may_be_exported(bytes);
 }
 
-// An exported function of those sizes alone that a program of it is for.
+// The exported function specialised to the sizes of `program`.
 jax::Exported exported_for(const jax::Exported& all, const Program& program) {
   if (all.kept_arguments().size() != all.in_types().size() || all.platforms().size() != 1) {
     throw NotImplementedError(concat("--write with --sizes: '", all.name(),

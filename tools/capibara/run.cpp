@@ -16,7 +16,7 @@ namespace capibara::command {
 int run(const Arguments& arguments) {
   if (arguments.words.empty()) throw UsageError{"a file is needed"};
   Config settings = config();
-  settings.enable_x64 = true;  // the file says which types it wants
+  settings.enable_x64 = true;  // types come from the file
   settings.platform = arguments.text("backend", settings.platform);
   ConfigScope scope(settings);
   Backend& backend = default_backend();

@@ -1,4 +1,4 @@
-// capibara show: the program of a StableHLO file, as it was read, after a pass, or on its way to machine code.
+// capibara show: prints the program of a StableHLO file, as read, after a pass, or on its way to machine code.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

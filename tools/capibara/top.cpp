@@ -1,4 +1,4 @@
-// capibara top: the metrics of a process that a monitor watches, in the terminal.
+// capibara top: shows the metrics of a monitored process in the terminal.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ namespace capibara::command {
 
 namespace {
 
-// One request on loopback and the body of its answer; raises RuntimeError where none comes within so many seconds.
+// Sends one request on loopback and returns the response body; raises RuntimeError without a response in time.
 std::string request(int port, const std::string& line, const std::string& headers, int seconds) {
   const Descriptor connection(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval limit{seconds, 0};
@@ -53,7 +53,7 @@ std::string request(int port, const std::string& line, const std::string& header
 
 std::string fetch_metrics(int port) { return request(port, "GET /metrics.json", "", 2); }
 
-// What the monitor of this user has left for its own.
+// The token that a monitor of this user has stored in a file.
 std::string token_of(int port) {
   const std::optional<std::string> token = find_capture_token(port);
   if (!token) {

@@ -1,4 +1,4 @@
-"""What clang says about the sources of a build: each of its compilations again, for the syntax and the warnings alone.
+"""Runs clang over the sources of a build: repeats each of its compilations, for syntax and warnings only.
 
     python3 tools/check/clang_warnings.py [--build build/release] [PATTERN...]
 
@@ -23,7 +23,7 @@ DIAGNOSTIC = re.compile(r"^(\S+:\d+:\d+: (?:warning|error|fatal error): .*)$", r
 
 
 def options(command):
-    """The options of a compilation that clang knows as well."""
+    """The options of a compilation that clang accepts too."""
     words = iter(shlex.split(command))
     kept = []
     for word in words:

@@ -1,4 +1,4 @@
-"""Writes docs/classes.md: the public members of the classes that users hold, as the public headers declare and explain them.
+"""Writes docs/classes.md: the public members of the classes that users work with, as the public headers declare and explain them.
 
 Usage: tools/check/class_page.py --write
 """
@@ -24,7 +24,7 @@ CLASSES = {
 
 
 def body_of(text, name):
-    """The comment above a class, and what stands between its braces."""
+    """The comment above a class, and the text between its braces."""
     start = re.search(rf"^class {name}\b[^;{{]*\{{\n", text, re.MULTILINE)
     end = text.index("\n};", start.end())
     above = re.search(r"((?:^//.*\n)*)(?:^template.*\n)?\Z", text[:start.start()], re.MULTILINE)[1]
@@ -42,7 +42,7 @@ def public_part(body):
 
 
 def without_initialisers(text):
-    """A constructor's declaration: what stands behind its parameters is left out."""
+    """A constructor's declaration without anything after its parameters."""
     depth = 0
     for at, letter in enumerate(text):
         depth += {"(": 1, ")": -1}.get(letter, 0)
@@ -52,7 +52,7 @@ def without_initialisers(text):
 
 
 def declarations(lines):
-    """Members without their bodies; comments and empty lines between them stay."""
+    """Members without their bodies; comments and empty lines between them are kept."""
     found, at = [], 0
     while at < len(lines):
         line = lines[at]
@@ -86,7 +86,7 @@ def declarations(lines):
 
 
 def of_users(lines):
-    """Without what only the library calls: copies and handles to internals, with the comments above them."""
+    """Removes members that only the library calls: copies and handles to internals, with the comments above them."""
     hidden = re.compile(r"explicit \w+\(std::shared_ptr<const |= delete;|= default;$|^struct State;|ArrayBody|parameter_types|^friend ")
     kept = []
     for line in lines:

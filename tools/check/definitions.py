@@ -29,7 +29,7 @@ def scan(text):
             spaces.pop()
             start = at + 1
         elif letter == "{":
-            depth, is_value = 1, head.endswith("=") or head.count("(") > head.count(")")  # of a variable or a parameter
+            depth, is_value = 1, head.endswith("=") or head.count("(") > head.count(")")  # initializer of a variable or a parameter
             if is_value:
                 continue
             if found := CLASS.match(head):
@@ -43,7 +43,7 @@ def scan(text):
 
 
 def function_name(head):
-    """What a declaration declares, where it is a function."""
+    """The name that a declaration declares, if it is a function."""
     if NO_FUNCTION.match(head) or "(" not in head:
         return None
     head = without_template(head)
@@ -55,7 +55,7 @@ def function_name(head):
 
 
 def without_template(head):
-    """A declaration without its list of template parameters."""
+    """A declaration without its template parameter list."""
     if not head.startswith("template"):
         return head
     depth = 0
@@ -67,7 +67,7 @@ def without_template(head):
 
 
 def defined_elsewhere(texts):
-    """Complaints about {file of src: text}; src/assembly may define what lower rooms ask for: that is what it is for."""
+    """Complaints about {file of src: text}; src/assembly may define functions that lower rooms declare: that is its purpose."""
     declared, classes, defined = {}, {}, {}
     for name, text in texts.items():
         room = name.split("/")[1]

@@ -6,15 +6,15 @@ such as `f(lax::sin(x), lax::cos(x))` therefore traces its equations in another 
 - calls, constructors in parentheses and binary operators of which two or more operands trace equations;
 - calls where one argument changes or moves from a variable that another one reads.
 
-Braced lists, `&&`, `||`, `<<`, `=` and what stands left of a `.` are ordered by the language. What traces is found by
+Braced lists, `&&`, `||`, `<<`, `=` and the operand left of a `.` are ordered by the language. Tracing functions are found by
 following calls from `capibara::bind` and `ProgramBuilder::add_equation` back to their callers, over all files given.
-Operators on values of a template's parameter are not followed. They stand in src/lax/math, whose functions compute
-with numbers, vectors and arrays alike: what they expand to has no text of jax to equal, and the same value in any order.
+Operators on values of a template's parameter type are not followed. They occur in src/lax/math, whose functions compute with
+numbers, vectors and arrays alike: their expansion need not match jaxpr text of jax, and has the same value in any order.
 
     tools/check/evaluation_order.py [--build build/release] [--jobs N] [FILE...]
 
-Files named on the command line are read alone, in seconds: what they call and do not define is then taken to trace where
-it returns arrays.
+Files named on the command line are read alone, in seconds: functions that they call but do not define are then assumed to
+trace if they return arrays.
 
 Needs libclang (Debian: python3-clang-19, for the system's own python3).
 """
@@ -33,13 +33,13 @@ from clang.cindex import CursorKind as Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOTS = {"capibara::bind", "capibara::bind1", "capibara::Trace::bind", "capibara::ProgramBuilder::add_equation"}
-FOLDERS = r"(src/(?!backends/|core/runtime/|io/(?:files|http)/)|python/src/).*\.cpp$"  # what traces; backends only evaluate
+FOLDERS = r"(src/(?!backends/|core/runtime/|io/(?:files|http)/)|python/src/).*\.cpp$"  # code that traces; backends only evaluate
 FUNCTIONS = {Kind.FUNCTION_DECL, Kind.CXX_METHOD, Kind.CONSTRUCTOR, Kind.CONVERSION_FUNCTION, Kind.FUNCTION_TEMPLATE}
 ORDERED_OPERATORS = {"&&", "||", ",", "<<", ">>", "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "[]", "->", "()"}
 CHANGING = {Kind.UNARY_OPERATOR, Kind.COMPOUND_ASSIGNMENT_OPERATOR}
 CHANGES = {"++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 REFERENCES = {libclang.TypeKind.LVALUEREFERENCE, libclang.TypeKind.RVALUEREFERENCE}
-# A value of these types that comes out of a std::function or a virtual function is taken to be traced.
+# A value of these types returned by a std::function or a virtual function is assumed to be traced.
 TRACED = re.compile(r"\b(Array|Arrays|Atom|Var|Batched|Tree)\b")
 
 
@@ -58,7 +58,7 @@ def place(cursor):
 
 
 def identity(cursor):
-    """One key per function: lambdas by where they stand, templates without their arguments."""
+    """One key per function: lambdas by source location, templates without their arguments."""
     if cursor.spelling == "operator()":
         parent = cursor.semantic_parent
         if parent is not None and (not parent.spelling or parent.spelling.startswith("(lambda")):
@@ -89,7 +89,7 @@ def path_of(cursor):
 
 
 def paths_changed_by(call):
-    """What a call of ours may change: the object of a method that is not const, and what it takes by reference."""
+    """What a call to our own code may change: the object of a non-const method, and arguments taken by reference."""
     target = call.referenced
     if target is None or target.kind not in (Kind.FUNCTION_DECL, Kind.CXX_METHOD) or not full_name(target).startswith("capibara::"):
         return set()
@@ -115,7 +115,7 @@ def changing_operator(cursor, children):
 
 
 class File:
-    """What one translation unit tells: who calls whom, and the calls whose operands have to be judged."""
+    """The facts from one translation unit: the call graph, and the calls whose operands have to be checked."""
 
     def __init__(self, path, arguments, text=None):
         self.calls = {}  # function -> set of functions called
@@ -135,7 +135,7 @@ class File:
                 self.walk(child, None)
 
     def is_asked(self, cursor):
-        """Headers are read once, in a unit that includes them all; from other units only what stands in their own file."""
+        """Headers are read once, in a unit that includes them all; other units contribute only their main file."""
         file = cursor.location.file
         if file is None:
             return False
@@ -158,7 +158,7 @@ class File:
         return self.texts[name][start.offset:end.offset].decode(errors="replace")
 
     def walk(self, cursor, function):
-        """Visits what is below a cursor; returns the functions that its evaluation calls, what it changes and what it reads.
+        """Visits the tree below a cursor; returns the functions that its evaluation calls, and the names it changes and reads.
 
         Variables and their members are paths: ("x",), ("x", "member").
         """
@@ -179,7 +179,7 @@ class File:
             return set(), set(), set()
         called, changed, read = (set().union(*(part[i] for part in below)) for i in range(3))
         if kind == Kind.LAMBDA_EXPR:
-            # Its body is evaluated where it is called; handed to a function, it counts as called there.
+            # Its body is evaluated where it is called; passed to a function, it counts as called there.
             return {"handed " + function}, changed, read
         if kind in (Kind.DECL_REF_EXPR, Kind.MEMBER_REF_EXPR):
             path = path_of(cursor)
@@ -208,7 +208,7 @@ class File:
         return called, changed, read
 
     def callee(self, call):
-        """The function that a call calls; `?name` where that is known only when a template is used."""
+        """The function that a call calls; `?name` if that is known only when a template is instantiated."""
         target = call.referenced
         if target is not None and target.kind in FUNCTIONS:
             key = identity(target)
@@ -225,7 +225,7 @@ class File:
             return "!opaque" if TRACED.search(call.type.spelling) else None
         child = next(call.get_children(), None)
         if not call.spelling and (child is None or not re.match(r"\s*[(<]", self.text(call)[len(self.text(child)):])):
-            return None  # an operator on values of a template's parameter
+            return None  # an operator on values of a template's parameter type
         name = call.spelling or child.spelling
         return "?" + name if name else None
 
@@ -248,7 +248,7 @@ class File:
                 continue
             called, changed, read = parts[argument.hash]
             if parameter is not None and parameter.type.kind in REFERENCES and path_of(argument):
-                changed, read = set(), set()  # a variable taken by reference is read in the function, after all operands
+                changed, read = set(), set()  # a variable passed by reference is read in the function, after all operands
             operands.append((called, changed, read))
         operator = name[8:].strip() if re.match(r"operator[^\w\s]", name) else ""
         if operator == "()":
@@ -287,7 +287,7 @@ def arguments_of(entry):
 
 
 def headers_unit(arguments):
-    """A unit that includes every header; compiled like one of the others."""
+    """A unit that includes every header, compiled like one of the others."""
     headers = [path for folder in ("include", "src") for path in sorted((ROOT / folder).rglob("*.h"))]
     kept = [path for path in headers if not re.search(r"/src/(backends/(cpu|cuda|lapack|pjrt)|core/runtime|io/(files|http))/", str(path))]
     text = "".join(f'#include "{path}"\n' for path in kept)
@@ -309,7 +309,7 @@ def traces(calls, names, assumed=frozenset()):
     pending = list(found)
     while pending:
         key = pending.pop()
-        # A call in a template names its function only.
+        # A call in a template is known by its function's name only.
         by_name = "?" + names.get(key, "").rsplit("::", 1)[-1]
         for caller in callers.get(key, set()) | callers.get(by_name, set()):
             if caller not in found:
@@ -319,9 +319,9 @@ def traces(calls, names, assumed=frozenset()):
 
 
 def units(options):
-    """What to read: the files asked for, or all that trace, each with the arguments of its target.
+    """The files to read: those requested, or all that trace, each with the arguments of its target.
 
-    A target compiles its sources in batches, so no entry is a source's own.
+    A target compiles its sources in batches, so sources have no entries of their own.
     """
     commands = json.loads((ROOT / options.build / "compile_commands.json").read_text())
     arguments = {}

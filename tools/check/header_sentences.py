@@ -1,10 +1,10 @@
 """Keeps one sentence above every function of the public headers, and writes the C++ reference docs/cpp.md from them.
 
-usage: tools/check/header_sentences.py           lists what is missing or differs; exit status 1 where something does
+usage: tools/check/header_sentences.py           lists what is missing or differs; exit status 1 if anything does
        tools/check/header_sentences.py --write   writes the sentences of the library's table into the headers, and docs/cpp.md
 
 A function of the library's table has the table's sentence (read from docs/library.md, which a test keeps equal to the table):
-the comment above its first declaration begins with it, and may go on. Every other function has a sentence of its own.
+the comment above its first declaration begins with it, and may continue. Every other function has a sentence of its own.
 """
 import argparse
 import itertools
@@ -19,13 +19,13 @@ ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "include" / "capibara"
 PAGE = ROOT / "docs" / "cpp.md"
 COLUMNS = 120
-# For those who write primitives of their own; its records are described on docs/how-it-works.md.
+# For authors of custom primitives; its records are described in docs/how-it-works.md.
 LEFT_OUT = {"primitive.h"}
 
 
 @dataclass
 class Function:
-    """A declaration at namespace scope: where it begins, the comment above it, and its text without body."""
+    """A declaration at namespace scope: its first line, the comment above it, and its text without the body."""
 
     header: Path
     namespace: str
@@ -37,7 +37,7 @@ class Function:
 
 @dataclass
 class Header:
-    """What a header declares for its users."""
+    """The declarations of a header for its users."""
 
     path: Path
     functions: list = field(default_factory=list)
@@ -64,7 +64,7 @@ def matching(code, start, opening, closing):
 
 
 def end_of_declaration(code, start):
-    """Where a declaration ends: (position of its ';' or of the '{' of its body, whether it has a body)."""
+    """The end of a declaration: (position of its ';' or of the '{' of its body, whether it has a body)."""
     depth = 0
     for position in range(start, len(code)):
         character = code[position]
@@ -84,14 +84,14 @@ def without_template(text):
         rest = text[len("requires"):].lstrip()
         if rest.startswith("("):
             text = rest[matching(rest, 0, "(", ")") + 1:].lstrip()
-        else:  # a concept's name with its arguments, perhaps several joined by &&
+        else:  # a concept's name with its arguments, possibly several joined by &&
             concept = r"[\w:]+(?:<[^<>]*(?:<[^<>]*>[^<>]*)*>)?\s*(?:&&|\|\|)?\s*"
             text = re.sub(rf"^(?:{concept})+?(?=inline |constexpr |const |auto|[A-Z]\w*[ &<])", "", rest)
     return is_template, text
 
 
 def function_name(text):
-    """The name that a declaration without template and body declares as a function; None where it declares something else."""
+    """The name of the function that a declaration without template and body declares; None if it declares something else."""
     if re.match(r"(using|typedef|static_assert|friend|extern|namespace)\b", text):
         return None
     operator = re.search(r"\boperator\s*([^\w\s(][^(]*|\(\))\s*\(", text)
@@ -147,20 +147,20 @@ def read(path):
         hidden = any(part in ("detail", "") for scope in scopes for part in scope.split("::"))
         name = None if is_type else function_name(declaration)
         position = end + 1
-        if has_body:  # that of a function ends with its brace, braces of a variable or type with a semicolon
+        if has_body:  # a function ends at its brace, a variable or type with braces at a semicolon
             close = matching(code, end, "{", "}")
             position = close + 1 if name else code.index(";", close) + 1
         if hidden:
             continue
         if is_type and has_body and not is_template and not declaration.startswith("class"):
             header.types.append((comment_above(line), text[start:position]))
-        if name and "::" not in name:  # else a member that is defined outside of its class
+        if name and "::" not in name:  # else a member defined outside its class
             signature = re.sub(r"\s+", " ", text[start:end]).strip()
             header.functions.append(Function(path, "::".join(scopes), name, line, comment_above(line), signature))
 
 
 def is_rule(line):
-    """A line that only divides a file: // ---- keys ----."""
+    """A section line: // ---- keys ----."""
     return bool(re.match(r"//\s*-{4}", line))
 
 
@@ -186,7 +186,7 @@ def table(text=None):
 
 
 def committed_table():
-    """The table as of the last commit: sentences that stand in the headers and are to be replaced."""
+    """The table as of the last commit: sentences still in the headers, to be replaced."""
     done = subprocess.run(["git", "-C", str(ROOT), "show", "HEAD:docs/library.md"], capture_output=True, text=True)
     return table(done.stdout)
 
@@ -260,7 +260,7 @@ def cell(text):
 
 
 def prose(text):
-    """A sentence as Markdown: what looks like a tag or an emphasis is neither."""
+    """A sentence escaped for Markdown, so that nothing in it becomes a tag or emphasis."""
     return re.sub(r"[<*]", lambda match: "\\" + match.group(), cell(text))
 
 

@@ -1,9 +1,9 @@
-"""Shares of JAX's own tests that pass on capibara, without those on a list of tests that are left out.
+"""Shares of JAX's own tests that pass on capibara, not counting a list of tests that are left out.
 
     tools/check/jax_tests.py RESULTS [RESULTS ...]
 
 RESULTS are folders of FILE.jsonl with one line {"k": "end", "id": TEST, "out": OUTCOME} for each test of jax 0.10.2 that ran, which
-`./run jaxtests` writes; later folders replace what earlier ones say of the same test. The list, tests/drop_in/jax_tests_left_out.tsv, names
+`./run jaxtests` writes; later folders override earlier results of the same test. The list, tests/drop_in/jax_tests_left_out.tsv, names
 tests with a reason each; it may hold at most 8 % of a group. A test on it that passes is an error.
 """
 import collections
@@ -40,7 +40,7 @@ def left_out():
 
 
 def outcomes(folders):
-    """{(file, test): outcome} of the last result of each test; a test that is only known by name has None."""
+    """{(file, test): outcome} of the last result of each test; None for a test known only by name."""
     found = {}
     for folder in folders:
         for path in sorted(pathlib.Path(folder).glob("*_test.jsonl")):
@@ -55,7 +55,7 @@ def outcomes(folders):
 
 
 def table(found, omitted, whole=True):
-    """Lines of a table, and what is wrong with the list; groups of which not all files ran are not held against it."""
+    """Lines of a table, and mistakes in the list; groups whose files did not all run are not checked against the list."""
     lines, wrong = ["| group | tests | passed | failed | hung or crashed | skipped | left out | passed of the rest, % |", "|" + "---|" * 8], []
     for group, files in GROUPS.items():
         files = [file.replace("/", "_") for file in files]

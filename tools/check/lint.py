@@ -1,6 +1,6 @@
 """./run lint: width and length of files, size of folders, order of rooms, homes of functions, circles of imports, unused names, layout.
 
-What broke a limit when the limit came is in lint_exceptions.txt with its figure, which may only fall: `--shrink` writes lower ones.
+Files that exceeded a limit when it was introduced are in lint_exceptions.txt with figures that may only fall: `--shrink` lowers them.
 """
 
 import argparse
@@ -24,7 +24,7 @@ INCLUDE = re.compile(r'^\s*#include\s+["<]([^">]+)[">]', re.MULTILINE)
 
 
 class Tree:
-    """The files of a tree that git knows or would take, each read once."""
+    """The files of a tree that git tracks or would add, each read once."""
 
     def __init__(self, root=ROOT):
         self.root = Path(root)
@@ -54,7 +54,7 @@ class Tree:
         return {(rule, name): int(figure) for rule, name, figure in rows}
 
 
-# ---- limits with exceptions: each gives {file: figure} of what is beyond the limit ----
+# ---- limits with exceptions: each returns {file: figure} for files beyond the limit ----
 
 def wide(tree):
     """Lines beyond the width, by file."""
@@ -66,7 +66,7 @@ def long(tree):
     """Lines of files that are longer than a file of their kind should be."""
     def length(name):
         lines = tree.text(name).splitlines()
-        # The sentences above the functions of a public header are documentation that a tool writes.
+        # The sentences above the functions of a public header are documentation written by a tool.
         return sum(not line.startswith("//") for line in lines) if name.startswith("include/") else len(lines)
 
     counts = {name: length(name) for name in tree.files(*LENGTHS)}
@@ -74,7 +74,7 @@ def long(tree):
 
 
 def inner_imports(tree):
-    """Imports of our own modules inside functions, by file: they hide what depends on what."""
+    """Imports of our own modules inside functions, by file: they hide dependencies."""
     counts = Counter(name for name, _, _, inside in _own_imports(tree) if inside)
     return dict(counts)
 
@@ -87,7 +87,7 @@ LIMITS = {
 
 
 def limits(tree):
-    """What is beyond a limit, and no exception or worse than one."""
+    """Files beyond a limit that are not exceptions or exceed their exception."""
     allowed = tree.exceptions()
     found = []
     for rule, (measure, text) in LIMITS.items():
@@ -100,7 +100,7 @@ def limits(tree):
 
 
 def shrink(tree):
-    """Lowers the exceptions to what is there, and drops those that are none any more; returns how many changed."""
+    """Lowers the exceptions to the present figures, and drops those no longer needed; returns how many changed."""
     allowed = tree.exceptions()
     kept = {}
     for rule, (measure, _) in LIMITS.items():
@@ -114,22 +114,22 @@ def shrink(tree):
     return sum(kept.get(key) != figure for key, figure in allowed.items())
 
 
-# ---- rules without exceptions: each gives the lines of its complaint ----
+# ---- rules without exceptions: each returns its complaints as lines ----
 
 def room_order(tree):
-    """The rooms of src/ as CONTRIBUTING.md lists them, the lowest first."""
+    """The rooms of src/ in CONTRIBUTING.md's order, the lowest first."""
     line = re.search(r"in this order of `src`:\n(.*)\.\n", tree.text("CONTRIBUTING.md"))
     return re.findall(r"`(\w+)`", line.group(1))
 
 
 def folder_order(tree):
-    """The folders of rooms that are in an order too, as room/folder."""
+    """The folders of rooms that are ordered too, as room/folder."""
     line = re.search(r"So do these folders of one room:\n(.*)\.\n", tree.text("CONTRIBUTING.md"))
     return re.findall(r"`(\w+/\w+)`", line.group(1)) if line else []
 
 
 def rooms(tree):
-    """Includes of rooms, or of folders of the same room, that stand later in CONTRIBUTING.md's order, or that its table forbids besides."""
+    """Includes of rooms, or of folders of the same room, that come later in CONTRIBUTING.md's order, or that its table also forbids."""
     order = room_order(tree)
     rows = re.findall(r"^\| `src/(\w+)` \|.*\| ([^|]*) \|$", tree.text("CONTRIBUTING.md"), re.MULTILINE)
     besides = {room: set(re.findall(r"`(\w+)`", cell)) for room, cell in rows}
@@ -153,7 +153,7 @@ def rooms(tree):
 
 
 def crowded(tree):
-    """Folders of src and of tests that hold more files than one looks through."""
+    """Folders of src and of tests with more files than a reader can survey."""
     counts = Counter(name.rpartition("/")[0] for name in tree.names if name.startswith(("src/", "tests/", "python/tests/")))
     return [f"{folder}: {count} files, a folder should hold at most {FOLDER}: it probably has two subjects"
             for folder, count in sorted(counts.items()) if count > FOLDER]
@@ -165,7 +165,7 @@ def defined_elsewhere(tree):
 
 
 def compiler_folders(tree):
-    """Includes of folders of the CPU compiler that stand later in docs/cpu.md's table."""
+    """Includes of folders of the CPU compiler that come later in docs/cpu.md's table."""
     under = "src/backends/cpu/"
     files = tree.files(*CPP, under=under)
     order = re.findall(r"^\| `(\w+)` \|", tree.text("docs/cpu.md"), re.MULTILINE) if files else []
@@ -221,7 +221,7 @@ def unused_names(tree):
         found += [f"{name}:{node.lineno}: {node.name} is not used" for node in module.body
                   if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name.startswith("_") and not node.name.startswith("__")
                   and words[node.name] == 1 and not node.decorator_list]
-    return list(dict.fromkeys(found))  # functions in functions are met twice
+    return list(dict.fromkeys(found))  # nested functions are visited twice
 
 
 def _unread_locals(function):
@@ -245,7 +245,7 @@ def _unread_locals(function):
 
 
 def shell_syntax(tree):
-    """What bash cannot parse."""
+    """Syntax errors reported by bash."""
     scripts = [name for name in tree.names if name.endswith(".sh") or ("." not in Path(name).name and "bash" in tree.text(name)[:40])]
     found = []
     for name in scripts:
@@ -259,7 +259,7 @@ RULES = {"limits": limits, "rooms": rooms, "crowded": crowded, "defined elsewher
 
 
 def layout_of_changes(tree, base="main"):
-    """C++ lines changed since the branch left `base` that clang-format would lay out differently.
+    """C++ lines changed since the branch left `base` that clang-format would change.
 
     Only changed lines: two thirds of the files are not laid out by clang-format throughout. None where it is not installed.
     """

@@ -1,4 +1,4 @@
-"""The rooms of src on docs/how-it-works.md and in docs/rooms.svg: made of CONTRIBUTING.md's table and of the tree.
+"""Makes the list of src's rooms in docs/how-it-works.md and docs/rooms.svg from CONTRIBUTING.md's table and the tree.
 
     python3 tools/check/rooms.py            what differs
     python3 tools/check/rooms.py --write    writes both
@@ -15,7 +15,7 @@ import lint
 
 PAGE, PICTURE = "docs/how-it-works.md", "docs/rooms.svg"
 BEGIN, END = "<!-- made by tools/check/rooms.py --write -->", "<!-- until here -->"
-# How the picture is laid out: the path of a program from left to right in two rows, what stands beside it below.
+# Layout of the picture: the path of a program from left to right in two rows, the other rooms below.
 ROWS = [["core", "program", "lax", "compiler", "kernels"], ["backends", "transforms", "library", "models"],
         ["io", "operate", "tpu", "assembly"]]
 COLOURS = ["#d6e6fa", "#d9f0dd", "#e8e8e4"]
@@ -23,7 +23,7 @@ WIDTH, LEFT, GAP, LINE = 900, 20, 16, 15
 
 
 class Room:
-    """A room as the tree has it: its folders, and the rooms that it includes."""
+    """A room of the tree: its folders, and the rooms that it includes."""
 
     def __init__(self, tree, name, order):
         self.name = name
@@ -39,7 +39,7 @@ def rooms(tree):
 
 
 def sentences(tree):
-    """What CONTRIBUTING.md's table says of each folder, with links as from docs/."""
+    """The sentence for each folder in CONTRIBUTING.md's table, with links relative to docs/."""
     rows = re.findall(r"^\| `([^`]+)` \| (.*?) \| [^|]*\|$", tree.text("CONTRIBUTING.md"), re.MULTILINE)
     return {folder: sentence.replace("](docs/", "](") for folder, sentence in rows}
 
@@ -100,7 +100,7 @@ MADE = {PAGE: page, PICTURE: picture}
 
 
 def problems(tree):
-    """The files that differ from what the tree says, and rooms that the picture leaves out."""
+    """The files that do not match the tree, and rooms missing from the picture."""
     drawn = Counter(name for row in ROWS for name in row)
     found = [f"the picture must draw {name} once" for name in lint.room_order(tree) if drawn[name] != 1]
     return found or [f"{name} is not what the tree says" for name, make in MADE.items() if tree.text(name) != make(tree)]

@@ -1,10 +1,10 @@
-"""Runs every code block of the pages that asked for this library as it stands, each in a process of its own, and prints what became of it.
+"""Runs every code block of the original proposal's pages unchanged, each in its own process, and prints the outcomes.
 
 usage: build/venv/bin/python tools/check/seed_blocks.py FOLDER [PAGE[/BLOCK] ...] [--build BUILD] [--seconds N]
 
-FOLDER holds the pages, 000_*.txt to 004_*.txt. tests/seeds/blocks.py defines what each block leaves open and what shows that it did
-something. A block works as pasted; or ends in one line that names what this machine lacks or what the page has wrong; all else is a
-failure, and the exit status is 1.
+FOLDER holds the pages, 000_*.txt to 004_*.txt. tests/seeds/blocks.py defines what each block leaves open and how to see that it did
+something. A block works as pasted, or ends in one line that names what this machine lacks or what is wrong in the page; anything
+else is a failure, and the exit status is 1.
 """
 import argparse
 import os

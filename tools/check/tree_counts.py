@@ -1,4 +1,4 @@
-"""Counts of the house at two commits, side by side: rooms and their edges, folders, files, lines, headers with one reader.
+"""Counts over the tree at two commits, side by side: rooms and their edges, folders, files, lines, headers with one reader.
 
     python3 tools/check/tree_counts.py [BEFORE [NOW]]      (7fa1d0d7, the last commit of 24 rooms, and HEAD)
 
@@ -30,7 +30,7 @@ class Commit:
         self.included = {name: INCLUDE.findall(text) for name, text in self.sources.items()}
 
     def order(self):
-        """The rooms in the order in which they may include one another, as CONTRIBUTING.md states it."""
+        """The rooms in CONTRIBUTING.md's order of includes."""
         text = self.files["CONTRIBUTING.md"].decode()
         return re.findall(r"`(\w+)`", re.search(r"A room includes only rooms that stand before it in this order of `src`:\s*(.*)", text)[1])
 
@@ -53,11 +53,11 @@ class Commit:
         return sum(content.count(b"\n") for name, content in self.files.items() if b"\0" not in content[:8000])
 
     def shard_map_readers(self):
-        """Files that name prim::shard_map() and are not its family's."""
+        """Files outside shard_map's family that name prim::shard_map()."""
         return sum("prim::shard_map()" in text for name, text in self.sources.items() if not MAP_FAMILY.match(name.rpartition("/")[2]))
 
     def single_reader_headers(self):
-        """Headers of src that one file includes and that have no source of their name."""
+        """Headers of src that are included by one file and have no source of the same name."""
         readers = defaultdict(set)
         for name, found in self.included.items():
             for included in found:

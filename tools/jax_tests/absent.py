@@ -1,4 +1,4 @@
-"""What stands for names of jax that capibara does not have: using one fails the test that does, importing it fails nothing."""
+"""Placeholders for names of jax that capibara does not have: a test that uses one fails, importing one fails nothing."""
 import collections
 import contextlib
 import sys
@@ -11,10 +11,10 @@ class MissingFeature(NotImplementedError):
 
 
 class InternalCounter(NotImplementedError):
-    """A test counts events inside of XLA's pipeline, which have no counterpart here."""
+    """A test counts events inside XLA's pipeline, which have no counterpart here."""
 
 
-asked_for = collections.Counter()  # names that were wanted
+asked_for = collections.Counter()  # names that were requested
 _importing = [0]
 
 
@@ -53,7 +53,7 @@ class Absent:
 
     def __call__(self, *args, **kwargs):
         if self._path.endswith(("cache_clear", "clear_cache", "clear_caches")):
-            return None  # nothing is kept there
+            return None  # there is no cache to clear
         if not is_importing():
             refuse(self._path)
         if len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], Absent):
@@ -103,7 +103,7 @@ class _AbsentType(type):
 
 
 def absent(path):
-    """What stands for a name: a class where it looks like one."""
+    """The placeholder of a name: a class if the name looks like one."""
     path = path.removeprefix("capibara.")
     asked_for[path] += 1
     name = path.rpartition(".")[2]
@@ -118,7 +118,7 @@ def absent(path):
 
 
 class AbsentModule(types.ModuleType):
-    """A module of jax that does not exist; `find` imports those below it that do."""
+    """A module of jax that does not exist here; `find` imports submodules that do."""
 
     def __init__(self, name, find):
         super().__init__(name)

@@ -1,4 +1,4 @@
-"""What JAX's test support asks of jaxlib and of jax's inside, in terms of capibara: settings, devices, counters. Nothing of it computes."""
+"""What JAX's test support needs of jaxlib and jax's internals, built on capibara: settings, devices, counters. Nothing here computes."""
 import contextlib
 import enum
 import functools
@@ -18,12 +18,12 @@ from capibara import _core
 define = modules.define
 Value = typing.TypeVar("Value")
 KNOWN = {"jax_" + name for name in _core.config_values()}
-SHARED = KNOWN | {"jax_traceback_filtering", "jax_debug_key_reuse"}  # settings that capibara has under the same names
+SHARED = KNOWN | {"jax_traceback_filtering", "jax_debug_key_reuse"}  # settings with the same names in capibara
 SCOPED = KNOWN - {"jax_num_cpu_devices"}
 
 
 class Unset:
-    """A setting that a thread has not set."""
+    """Marks a setting that a thread has not set."""
 
     def __repr__(self):
         return "<unset>"
@@ -37,7 +37,7 @@ def _as_setting(value):
 
 
 class Setting(typing.Generic[Value]):
-    """jaxlib's class of settings: one value for the process and one for each thread; those that capibara knows are its own."""
+    """jaxlib's class of settings: one value for the process and one per thread; settings that capibara has are forwarded to it."""
 
     def __init__(self, name, default, *, include_in_jit_key=False, include_in_trace_context=False):
         self._own_name, self._own_process, self._own_thread, self._own_scopes = name, default, threading.local(), []
@@ -105,7 +105,7 @@ def safe_zip(*sequences):
 
 
 class Mutex:
-    """jaxlib's lock for readers and writers: one for both."""
+    """jaxlib's reader-writer lock, as a single lock for both."""
 
     def __init__(self):
         lock = threading.RLock()
@@ -114,7 +114,7 @@ class Mutex:
 
 
 def define_jaxlib():
-    """The parts of jaxlib that JAX's test support is written with."""
+    """The parts of jaxlib that JAX's test support uses."""
     levels = dict(ALLOW=0, LOG=1, DISALLOW=2, LOG_EXPLICIT=3, DISALLOW_EXPLICIT=4, FATAL=2)
     define("jax._src.lib", version=(0, 10, 2), version_str="0.10.2", jaxlib_extension_version=467, ifrt_version=100, cuda_versions=None,
            cuda_path=None, jaxlib=None, gpu_solver=None, has_cpu_sparse=False)
@@ -136,7 +136,7 @@ def define_jaxlib():
 
 
 def define_dtypes():
-    """JAX's own file of helpers for dtypes, with capibara's functions wherever it has them."""
+    """JAX's own dtypes module, with capibara's functions wherever it has them."""
     define("jax._src.traceback_util", **{name: value for name, value in vars(modules.capibara_module("jax._src.traceback_util")).items()
                                          if not name.startswith("__")})
     importlib.import_module("jax._src.util")
@@ -154,7 +154,7 @@ def define_dtypes():
 
 
 class Backend:
-    """The one backend: capibara's on the CPU."""
+    """The only backend: capibara's on the CPU."""
 
     platform, platform_version = "cpu", "capibara"
     devices, local_devices = staticmethod(jax.devices), staticmethod(jax.local_devices)
@@ -174,20 +174,20 @@ def get_backend(platform=None):
 
 
 class DeviceCount:
-    """How many devices the CPU is divided into."""
+    """The number of devices that the CPU is split into."""
 
     value = property(lambda self: getattr(jax.config, "jax_num_cpu_devices", 1))
 
 
 class NoCache:
-    """A cache that keeps nothing."""
+    """A cache that stores nothing."""
 
     cache_clear = staticmethod(nothing)
     cache_info = staticmethod(lambda: types.SimpleNamespace(misses=0, hits=0, currsize=0))
 
 
 def define_backends():
-    """Devices and caches, as test support asks for them."""
+    """Devices and caches, under the names that test support uses."""
     define("jax._src.xla_bridge", get_backend=get_backend, num_cpu_devices=DeviceCount(), _backends={},
            backends=lambda: {"cpu": get_backend()}, backend_pjrt_c_api_version=nothing, backend_stablehlo_version=nothing,
            devices=jax.devices, local_devices=jax.local_devices,
@@ -203,7 +203,7 @@ def define_backends():
 
 
 def define_values(dtypes):
-    """The private helpers by which tests make values: promotion, weak types, keys."""
+    """The private helpers with which tests make values: promotion, weak types, keys."""
     core = modules.capibara_module("jax._src.core")
     define("jax._src.core", subjaxprs=core.subjaxprs, jaxprs_in_params=core.jaxprs_in_params, reset_trace_state=core.trace_state_clean)
 
@@ -241,13 +241,13 @@ def define_values(dtypes):
 
 
 class Counter(contextlib.AbstractContextManager):
-    """A counter of events of jax's pipeline; asking for one that has no counterpart fails the test."""
+    """A counter of events in jax's pipeline; querying one without a counterpart fails the test."""
 
     TRACE, COMPILE = "/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/backend_compile_duration"
-    # A call of a jitted function that finds nothing traced is a miss of its cache; the rest is one compilation.
+    # A call of a jitted function that has to be traced is a cache miss; the other counters count compilations.
     KNOWN = {"count_jit_tracing_cache_miss": TRACE, "count_pjit_cpp_cache_miss": TRACE, "count_jit_and_pmap_lowerings": COMPILE,
              "count_jit_compilation_cache_miss": COMPILE, "count_compilation_after_persistent_cache_miss": COMPILE,
-             "count_aot_jit_cpp_cache_miss": None}  # compiled functions are never called by Python
+             "count_aot_jit_cpp_cache_miss": None}  # compiled functions are never called through Python
 
     def __init__(self, event):
         self.event, self.seen = event, 0
@@ -271,7 +271,7 @@ class Counter(contextlib.AbstractContextManager):
 
 
 def define_test_support():
-    """JAX's own test_util, with counters that say that nothing is counted; check_grads is JAX's, too."""
+    """JAX's own test_util, with our counters, which fail if an event is not counted; check_grads is JAX's, too."""
     support = importlib.import_module("jax._src.test_util")
     events = ("count_device_put count_device_put_fast_path_hit count_pjit_cpp_cache_miss count_jit_tracing_cache_miss "
               "count_aot_jit_cpp_cache_miss count_jit_and_pmap_lowerings count_jit_compilation_cache_miss "
@@ -288,7 +288,7 @@ def define_test_support():
 
 
 def install():
-    """Everything above, in the order in which each needs the others."""
+    """Installs everything above, in order of dependencies."""
     modules.install()
     with absent.importing():
         define_jaxlib()

@@ -15,13 +15,13 @@ import capibara.jax
 SOURCES = Path(os.environ["JAX_TESTS_SOURCES"])
 capibara.jax.install()
 
-# JAX's own files: support of tests, and what that support is written with.
+# JAX's own files: test support, and the modules that it uses.
 SUPPORT = {"jax._src." + name for name in (
     "test_util public_test_util test_loader test_warning_util lax_reference util config deprecations logging_config monitoring path "
     "hypothesis_test_util internal_test_util").split()}
 BELOW_SUPPORT = "jax._src.internal_test_util."
 
-# Where the names of a private module are in public, when capibara has no private module of that name.
+# Public modules with the names of a private module, if capibara has no private module of that name.
 PUBLIC = {name: places.split() for name, places in {
     "core": "jax._src.core jax.core jax.extend.core jax", "api": "jax", "api_util": "jax.api_util jax", "array": "jax jax.sharding",
     "pjit": "jax jax.lax", "ad_util": "jax.core jax.interpreters.ad", "linear_util": "jax.extend.linear_util",
@@ -47,7 +47,7 @@ def source_of(name):
 
 
 def capibara_module(name):
-    """capibara's module of a name that begins with jax, or None."""
+    """capibara's module for a name that begins with jax, or None."""
     try:
         if importlib.util.find_spec("capibara." + name) is None:
             return None
@@ -58,7 +58,7 @@ def capibara_module(name):
 
 
 class Private(types.ModuleType):
-    """A module of jax._src: capibara's own of that name, then public ones, then what is absent."""
+    """A module of jax._src: looks names up in capibara's own module of that name, then in public ones; others are absent."""
 
     def __init__(self, name):
         super().__init__(name)
@@ -86,7 +86,7 @@ class Private(types.ModuleType):
 
 
 class _PrivateFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds modules of jax._src before anything else does, and refuses jaxlib."""
+    """Finds modules of jax._src before any other finder, and rejects jaxlib."""
 
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] == "jaxlib":
@@ -108,7 +108,7 @@ class _PrivateFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class _LastFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Public modules that capibara does not have: test support from JAX's sources, others as absent ones."""
+    """Public modules that capibara does not have: test support from JAX's sources, others as absent modules."""
 
     def find_spec(self, name, path=None, target=None):
         short = name.removeprefix("capibara.")
@@ -130,7 +130,7 @@ class _LastFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def define(name, **names):
-    """Gives a module of jax._src further names."""
+    """Adds names to a module of jax._src."""
     module = importlib.import_module(name)
     vars(module).update(names)
     parent, _, last = name.rpartition(".")
@@ -140,7 +140,7 @@ def define(name, **names):
 
 
 def install():
-    """From here on, imports of jax, jax._src and what is below them are answered as this page says."""
+    """Redirects imports of jax, jax._src and their submodules from now on, as this file describes."""
     for name in [name for name in sys.modules if name == "jax._src" or name.startswith("jax._src.")]:
         del sys.modules[name]
     sys.meta_path.insert(0, _PrivateFinder())
@@ -149,7 +149,7 @@ def install():
 
 
 def permit_absent_names():
-    """While a test file is imported, names that capibara's modules do not have are absent ones."""
+    """While a test file is imported, names missing from capibara's modules become absent ones."""
     for name, module in list(sys.modules.items()):
         if not name.startswith("capibara.jax") or not isinstance(module, types.ModuleType) or isinstance(module, absent.AbsentModule):
             continue

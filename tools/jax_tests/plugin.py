@@ -1,7 +1,7 @@
 """Runs JAX's own tests on jax with the plugin: ./run jaxtests GIT_DIR [FILES] --plugin [--x64] [--share 0/5].
 
 jax and jaxlib are those of PyPI, unchanged; programs are compiled and run by the plugin. Tests that do not pass run again on
-XLA:CPU: what fails there too is not held against the plugin. Results are build/jax_tests/plugin/FILE.jsonl and xla_cpu/FILE.jsonl.
+XLA:CPU: what fails there too does not count against the plugin. Results are build/jax_tests/plugin/FILE.jsonl and xla_cpu/FILE.jsonl.
 """
 import argparse
 import collections
@@ -48,7 +48,7 @@ class PluginFile(File):
 
 
 def row(name, options):
-    """A line of the table: what the file's tests did on the plugin, and those that failed there on XLA:CPU."""
+    """A line of the table: the outcomes of the file's tests on the plugin, and of the failed ones on XLA:CPU."""
     plugin = PluginFile(name, options, "plugin")
     plugin.run()
     found = plugin.outcomes()

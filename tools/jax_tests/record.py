@@ -1,4 +1,4 @@
-"""A pytest plugin: one line of JSON where a test begins and one where it ends; tests that have a line already are skipped.
+"""A pytest plugin: writes one line of JSON when a test begins and one when it ends; tests that already have a line are skipped.
 
 {"k": "ids", "ids": [...]} names all tests of the file, {"k": "start", "id": ...}, {"k": "end", "id", "out", "d", "err"}, {"k": "finish"}.
 """

@@ -2,7 +2,7 @@
 
 Tests and their support are read from the tag jax-v0.10.2 into build/jax_tests, never into this repository. FILES are names such as
 nn_test; without any, all files of the groups of tools/check/jax_tests.py run. Results are build/jax_tests/results/FILE.jsonl (results.x64
-with --x64); what they say is counted by tools/check/jax_tests.py, which also says which tests of its list do not belong there.
+with --x64); tools/check/jax_tests.py counts them, and reports tests of its list that do not belong there.
 """
 import argparse
 import collections
@@ -23,8 +23,8 @@ TAG = "jax-v0.10.2"
 sys.path.append(str(ROOT / "tools" / "check"))
 import jax_tests  # noqa: E402
 
-TEST_SECONDS = 120  # of one test
-IDLE_SECONDS = 20  # without any use of the processor: a deadlock
+TEST_SECONDS = 120  # limit for one test
+IDLE_SECONDS = 20  # without using the processor: a deadlock
 IMPORT_SECONDS = 600
 RESTARTS = 60  # after crashes and hangs, which end a process
 TICK = 0.2
@@ -46,7 +46,7 @@ def sources(git_directory):
 
 
 def processor_seconds(process):
-    """How long a process has computed, or None where it has ended."""
+    """The processor time of a process, or None if it has ended."""
     try:
         fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
@@ -74,7 +74,7 @@ class File:
         print(f"{self.name}: {told or 'nothing, see ' + str(self.log)}", flush=True)
 
     def path(self):
-        """What pytest runs: a file that runs the test file's statements one by one."""
+        """The file that pytest runs, which runs the test file's statements one by one."""
         wrapper = self.options.results / "wrappers" / (self.name.replace("/", "_") + ".py")
         wrapper.parent.mkdir(parents=True, exist_ok=True)
         path = self.options.sources / "tests" / (self.name + ".py")
@@ -82,7 +82,7 @@ class File:
         return wrapper
 
     def chosen(self):
-        """What pytest is told to run."""
+        """The arguments that select tests for pytest."""
         return [self.path()]
 
     def environment(self):
@@ -91,7 +91,7 @@ class File:
                     OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", PYTHONFAULTHANDLER="1")
 
     def _process(self):
-        """Runs what has no result yet; whether all of it has one then, or nothing can be run."""
+        """Runs the tests that have no result yet; True if all have one now, or none can be run."""
         folder = self.path().parent
         command = [self.options.python, "-m", "pytest", "-q", "--tb=no", "--noconftest", "--import-mode=importlib", "-c", os.devnull,
                    "--rootdir", folder, "-p", "no:cacheprovider", "-p", "record", f"--timeout={TEST_SECONDS}",
@@ -103,7 +103,7 @@ class File:
         if lines and lines[-1]["k"] == "finish":
             return True
         started = lines[-1]["id"] if lines and lines[-1]["k"] == "start" else None
-        if started is None:  # it ended outside of any test
+        if started is None:  # it ended outside any test
             return True
         with open(self.results, "a") as results:
             results.write(json.dumps({"k": "lost", "id": started, "out": "timeout" if why else "crash", "err": {"msg": why or
@@ -111,7 +111,7 @@ class File:
         return False
 
     def _watch(self, process):
-        """Waits for a process; why it was ended before, or None."""
+        """Waits for a process; returns the reason if it was killed, or None."""
         size, spent, since = -1, 0.0, time.time()
         written = since
         while process.poll() is None:

@@ -1,4 +1,4 @@
-"""Runs a test file statement by statement: what cannot be imported is absent, and the tests that do not need it run."""
+"""Runs a test file statement by statement: names that cannot be imported are absent, and tests that do not need them run."""
 import ast
 import importlib
 import sys
@@ -24,14 +24,14 @@ def _stored_names(statement):
 
 
 def _is_harmless(statement):
-    """Whether a statement cannot fail, or must not be inside of another."""
+    """True if a statement cannot fail, or must not be nested in another."""
     return (isinstance(statement, ast.Pass) or isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
             or isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
             or isinstance(statement, ast.FunctionDef) and not statement.decorator_list)
 
 
 def _guarded(statements, in_class=False):
-    """The statements, each in a `try` that calls `_failed_` for the names it would have stored."""
+    """The statements, each in a `try` that calls `_failed_` for the names it would have bound."""
     result = []
     for statement in statements:
         if _is_harmless(statement):
@@ -57,7 +57,7 @@ def _guarded(statements, in_class=False):
 
 
 def _failed(name, error, line, is_test):
-    """What stands for a name that a statement could not define."""
+    """The placeholder of a name that a statement could not define."""
     if isinstance(error, unittest.SkipTest):
         raise error
     text = f"{type(error).__name__}: {str(error)[:200]}"

@@ -1,9 +1,9 @@
-"""Writes python/capibara/jax/_versions.json: since when and until when jax had which public names, read from its tags.
+"""Writes python/capibara/jax/_versions.json: the versions in which jax added and removed its public names, read from its tags.
 
 usage: python3 tools/python/make_jax_versions.py GIT_DIRECTORY_OF_JAX
 
-Public is what the modules of the ledger define or import without a leading underscore, and what their tables of deprecations still
-answer. Names that jax 0.10.2 has are in the ledger: of these the file holds only those that came after 0.4.20.
+Public names are those that the ledger's modules define or import without a leading underscore, and those that their deprecation tables
+still resolve. Names that jax 0.10.2 has are in the ledger: of these the file holds only those added after 0.4.20.
 """
 import ast
 import json
@@ -32,7 +32,7 @@ def source(folder, version, module):
 
 
 def bound(body):
-    """Names that statements bind, those behind `if` and `try` included; those of tables of deprecations by themselves."""
+    """Names that statements bind, including those inside `if` and `try`; names in deprecation tables are returned separately."""
     names, gone, answered = set(), set(), set()
     for node in body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -50,7 +50,7 @@ def bound(body):
             gone.update(target.id for target in node.targets if isinstance(target, ast.Name))
         elif isinstance(node, (ast.If, ast.Try)):
             if "TYPE_CHECKING" in ast.dump(node.test if isinstance(node, ast.If) else ast.Constant(0)):
-                continue  # what checkers see, programs may not
+                continue  # seen by type checkers only
             for part in (node.body, node.orelse):
                 inner = bound(part)
                 names |= inner[0]
@@ -92,7 +92,7 @@ def main(folder):
 
 
 def _by_version(table):
-    """{"0.4.26": "a b c"}; of names that came and went {"0.4.26-0.5.0": ...}."""
+    """{"0.4.26": "a b c"}; for names that were added and removed, {"0.4.26-0.5.0": ...}."""
     grouped = {}
     for name, span in table.items():
         grouped.setdefault(span if isinstance(span, str) else "-".join(span), []).append(name)

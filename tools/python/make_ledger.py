@@ -1,4 +1,4 @@
-"""Writes python/capibara/jax/_ledger.json: the public names of jax 0.10.2 by module, with how much they are used.
+"""Writes python/capibara/jax/_ledger.json: the public names of jax 0.10.2 by module, with a tier for how widely they are used.
 
 usage: build/venv/bin/python tools/python/make_ledger.py LEDGER_FOLDER
 
@@ -34,7 +34,7 @@ def main(folder):
 
 
 def find(module):
-    """A module of jax, or an object of it that is used like one."""
+    """A module of jax, or an object in it that is used like one."""
     if module == "jax":
         return importlib.import_module("jax")
     try:

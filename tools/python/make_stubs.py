@@ -1,12 +1,12 @@
-"""Writes the type stubs of the package: what type checkers and editors read.
+"""Writes the type stubs of the package, for type checkers and editors.
 
 usage: PYTHONPATH=build/release/python python3 tools/python/make_stubs.py FOLDER...
 
-The build runs it and writes them beside the extension; the wheel has them. They are not kept in git.
+The build runs it and writes them next to the extension; the wheel includes them. They are not kept in git.
 
 A function of the library's table gets its types from its row and from stub_types.py. A name that another module defines is
-imported from there. What a module defines in Python itself is written by hand in tools/python/stubs/MODULE.pyi, which begins its
-stub. Stubs of other modules are written by hand beside the modules.
+imported from there. The stub of what a module defines in Python is written by hand in tools/python/stubs/MODULE.pyi, which begins
+its stub. Stubs of other modules are written by hand next to the modules.
 """
 import ast
 import builtins
@@ -29,13 +29,13 @@ MODULES = ("", "numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn", 
            "scipy.sparse", "scipy.integrate", "custom_activations", "sharding", "stages", "tree", "errors", "experimental",
            "capibara.kernels")
 HAND_WRITTEN = pathlib.Path(__file__).parent / "stubs"
-NOT_PUBLIC = ("capibara._modules", "typing")  # what modules import for themselves under a public name
-HIDES_METHOD = dict.fromkeys(("count", "index"), "  # type: ignore[assignment]")  # fields of results that tuples have a method for
+NOT_PUBLIC = ("capibara._modules", "typing")  # imported for internal use under a public name
+HIDES_METHOD = dict.fromkeys(("count", "index"), "  # type: ignore[assignment]")  # result fields that are also methods of tuple
 METHODS = "    # The methods that are functions of jax.numpy.\n"
 
 
 def full_name(module):
-    """The table names modules of capibara.jax without that beginning."""
+    """The table names modules of capibara.jax without that prefix."""
     return module if module.startswith("capibara.") else f"capibara.jax.{module}".rstrip(".")
 
 
@@ -115,7 +115,7 @@ def stub_of_row(module, name, function, indent="", self_name=""):
 
 
 def home_of(value, name):
-    """(module, name) that define a value: the stub imports it from there. None where it is the module's own."""
+    """(module, name) that define a value: the stub imports it from there. None if the module itself defines it."""
     homes = [home for home in (getattr(value, "__module__", None), type(value).__module__, "numpy") if isinstance(home, str)]
     public = [home.split(".")[0] for home in homes if not home.startswith("capibara")]  # numpy rather than its private modules
     for home in public + homes:
@@ -128,7 +128,7 @@ def home_of(value, name):
 
 
 def exported(module, original, name):
-    """The lines that make a name of another module one of this: checkers take `import x as x` for that, but not `import x as y`."""
+    """The lines that re-export a name of another module: checkers treat `import x as x` as a re-export, but not `import x as y`."""
     if original == name:
         return [f"from {module} import {name} as {name}"]
     parent, _, short = module.rpartition(".")
@@ -137,7 +137,7 @@ def exported(module, original, name):
 
 
 def stub_of(module, name, value):
-    """The lines of one name that is not written by hand."""
+    """The lines of a name that is not written by hand."""
     own = full_name(module)
     if isinstance(value, types.ModuleType):
         parent, _, child = value.__name__.rpartition(".")
@@ -173,7 +173,7 @@ def file_of(module):
 
 
 def declared(text):
-    """The names that a text of Python defines or imports."""
+    """The names that a Python text defines or imports."""
     names = set()
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -188,7 +188,7 @@ def declared(text):
 
 
 def imports_for(text, known):
-    """What a text names and does not define itself."""
+    """The import lines for names that a text uses but does not define."""
     lines = []
     words = set(re.findall(r"[A-Za-z_]\w*", re.sub(r'""".*?"""', "", text, flags=re.S)))
     for module, names in IMPORTS.items():
@@ -208,7 +208,7 @@ def _import_order(line):
 
 
 def without_shadows(text, names):
-    """Types written so that names of the module do not hide Python's: jax.numpy has a bool, jax.lax a slice."""
+    """Qualifies types that names of the module would shadow: jax.numpy has a bool, jax.lax a slice."""
     hidden = [name for name in names if isinstance(getattr(builtins, name, None), type)]
     if not hidden:
         return text
@@ -239,7 +239,7 @@ def text_of(module_name):
 
 
 def core_text():
-    """The stub of the extension module: written by hand, but for the methods of arrays that are functions of jax.numpy."""
+    """The stub of the extension module: written by hand, except for the methods of arrays that are functions of jax.numpy."""
     from capibara.jax import _array
     text = (HAND_WRITTEN / "_core.pyi").read_text()
     lines = []
@@ -267,7 +267,7 @@ def models_text():
 
 
 def path_of(module_name):
-    """Where the stub is, relative to the package."""
+    """The path of the stub, relative to the package."""
     if module_name == "_core":
         return pathlib.Path("_core.pyi")
     module = importlib.import_module(full_name(module_name))
@@ -276,7 +276,7 @@ def path_of(module_name):
 
 
 def stubs():
-    """{path, relative to the package: text} of every stub that is made."""
+    """{path relative to the package: text} of every generated stub."""
     return {path_of("_core"): core_text(), path_of("capibara.mithril.models"): models_text(),
             **{path_of(name): text_of(name) for name in MODULES}}
 
@@ -285,7 +285,7 @@ def main(folders):
     made = {**stubs(), pathlib.Path("py.typed"): ""}
     for file, text in ((folder / path, text) for folder in folders for path, text in made.items()):
         if file.is_symlink():
-            file.unlink()  # of a module's own stub, which would be written
+            file.unlink()  # a link to a module's own stub, which would be overwritten
         if not file.exists() or file.read_text() != text:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)

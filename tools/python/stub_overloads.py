@@ -1,4 +1,4 @@
-"""Results that depend on an argument, as overloads: a row writes them as Python's conditional expression.
+"""Results that depend on an argument, as overloads: a row writes them as a Python conditional expression.
 
     tuple[Array, Array] if returned else Array              a flag
     tuple[Array, ...] if full or cov else Array             one of several flags
@@ -7,7 +7,7 @@
     Array if len(arys) == 1 else list[Array]                the number of arguments
     Array if isinstance(operand, ArrayLike) else tuple      the type of an argument
 
-The usual case comes first: checkers take it for the whole where a function is handed to vmap or jit.
+The usual case comes first: checkers use it alone when a function is passed to vmap or jit.
 """
 import ast
 import inspect
@@ -17,7 +17,7 @@ KINDS = inspect.Parameter
 
 
 def cases(parameters, result):
-    """[(parameters, result)]: one for each overload; a single one for a plain result."""
+    """[(parameters, result)]: one for each overload; a single entry for a plain result."""
     tree = ast.parse(result, mode="eval").body
     if not isinstance(tree, ast.IfExp):
         return [(parameters, result)]
@@ -35,12 +35,12 @@ def cases(parameters, result):
 
 
 def _with(parameters, types):
-    """The same parameters, some of another type."""
+    """The same parameters, some with another type."""
     return [p.replace(annotation=types[p.name]) if p.name in types else p for p in parameters]
 
 
 def _required(parameters, name, kind):
-    """One parameter that must be given: by name, where others before it may be left out."""
+    """One parameter made required: keyword-only if parameters before it may be left out."""
     at = next(i for i, p in enumerate(parameters) if p.name == name)
     by_name = any(p.default is not p.empty for p in parameters[:at])
     chosen = list(parameters)
@@ -58,7 +58,7 @@ def _flags(parameters, names, then, other):
 
 
 def _value(parameters, name, value, then, other):
-    """The row says what values there are: `mode: Literal['reduced', 'r'] = 'reduced'`."""
+    """The row lists the values: `mode: Literal['reduced', 'r'] = 'reduced'`."""
     allowed = next(p.annotation for p in parameters if p.name == name)
     rest = [text for text in re.findall(r"'[^']*'", allowed) if text != value]
     usual = (_with(parameters, {name: f"Literal[{', '.join(rest)}]"}), other)

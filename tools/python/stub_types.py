@@ -1,13 +1,13 @@
 """The types of the library's parameters and results, for make_stubs.py.
 
-A row of the table says a type where its parameter means something else than in other functions ("k: int = 0"). Everywhere else the
-parameter's name tells the kind, as in NumPy and jax: BY_NAME maps names to kinds, KINDS maps kinds to types. A name that neither
-knows is an error of the script: it gets its kind here, or its type in the row.
+A row of the table states a type if its parameter means something else than in other functions ("k: int = 0"). Everywhere else the
+parameter's name determines the kind, as in NumPy and jax: BY_NAME maps names to kinds, KINDS maps kinds to types. A name in neither
+is an error of the script: it gets its kind here, or its type in the row.
 """
 
 KINDS = {
     "array": "ArrayLike",
-    "arrays": "ArrayLike | Sequence[ArrayLike]",  # several, or one whose rows they are
+    "arrays": "ArrayLike | Sequence[ArrayLike]",  # several, or one array whose rows are taken
     "axis": "int",
     "axes": "Sequence[int]",
     "any axes": "int | Sequence[int]",
@@ -22,7 +22,7 @@ KINDS = {
     "function": "Callable[..., Any]",
     "any": "Any",
     "pytree": "PyTree",
-    "nothing": "None",  # arguments of NumPy that jax takes and refuses
+    "nothing": "None",  # arguments of NumPy that jax accepts but rejects unless None
     "device": "Device | Sharding",
     "sharding": "Sharding | PartitionSpec",
     "precision": "PrecisionLike",
@@ -78,7 +78,7 @@ _NAMES = {
 }
 BY_NAME = {name: KINDS[kind] for kind, names in _NAMES.items() for name in names.split()}
 
-# Names that a whole module uses for something else, and types that only one name has.
+# Names that a whole module uses for something else, and types used by a single name.
 BY_NAME |= {
     "numpy.shape": KINDS["shape or size"],
     "numpy.new_shape": KINDS["shape or size"],
@@ -119,14 +119,14 @@ BY_NAME |= {
     "numpy.shapes": KINDS["any axes"],
 }
 
-# Where the default says more than the name: functions over several axes have None, those along one axis a number; modes of gathers and
-# scatters have None, those of convolutions a text.
+# Where the default is more specific than the name: functions over several axes have None, those along one axis a number; modes of
+# gathers and scatters have None, those of convolutions a string.
 BY_DEFAULT = {("axis", None): KINDS["any axes"], ("mode", None): KINDS["mode"]}
 
-# What the functions of a module return where the row does not say it; elsewhere an Array.
+# What the functions of a module return if the row does not say; by default an Array.
 RESULTS = {"nn.initializers": "Initializer"}
 
-# Where the names of types come from.
+# The modules that define type names.
 IMPORTS = {
     "typing": ["Any", "Literal", "NamedTuple", "TypeVar", "overload"],
     "collections.abc": ["Callable", "Sequence"],

@@ -27,7 +27,7 @@ build_preset() {
   exec 9>build/.lock
   flock -n 9 || { say "another ./run is building here; waiting for it"; flock 9; }
   say "building $preset"
-  # Where no GPU is, tests can only show that the CUDA kernels compile: once, and not optimised.
+  # Without a GPU, tests can only show that the CUDA kernels compile: once, without optimisation.
   local kernels=(-UCAPIBARA_CUDA_ARCHITECTURES -UCAPIBARA_CUDA_OPTIMIZED)
   if [ -n "${TESTING:-}" ] && [ ! -e /dev/nvidiactl ]; then
     kernels=(-DCAPIBARA_CUDA_ARCHITECTURES=90a-real -DCAPIBARA_CUDA_OPTIMIZED=OFF)
@@ -38,7 +38,7 @@ build_preset() {
     exec 9>&-
     return 1
   fi
-  # Optional parts that were found or not are said once.
+  # Which optional parts were found is printed once.
   sed -n 's/^-- capibara: /   /p' "$log"
   local command=(cmake --build "build/$preset" --parallel "$(job_count)")
   [ $# -eq 0 ] || command+=(--target "$@")

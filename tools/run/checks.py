@@ -1,4 +1,4 @@
-"""Runs files that hold their own expected values: jax's texts for ./run test, those of other projects for ./run golden."""
+"""Runs files that contain their own expected values: jax's texts for ./run test, those of other projects for ./run golden."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def check_folders(runner):
-    """jax's own texts, which a clone alone can make; for ./run golden the folder it was given."""
+    """jax's own texts, which a clone can make without other files; for ./run golden, its folder argument."""
     if runner.golden:
         return [runner.golden]
     sys.path.append(str(ROOT / "tests" / "oracle"))
@@ -21,8 +21,8 @@ def check_folders(runner):
 
 
 def run_check(runner):
-    """Files of StableHLO with expected values, on every backend. A file is one test: it passes where it passes on all backends, and
-    counts as skipped where one of them skips it or is excused from it."""
+    """StableHLO files with expected values, on every backend. A file is one test: it passes if it passes on all backends, and
+    counts as skipped if one of them skips it or is excused from it."""
     counts = Counts()
     program = runner.build / "capibara"
     if not program.exists():
@@ -34,7 +34,7 @@ def run_check(runner):
         backends["pjrt"] = PLUGIN_FILES
     tried, failed, skipped, notes = set(), {}, set(), []
     for backend, excuses in backends.items():
-        sampled = backend == "pjrt" and runner.sample  # XLA compiles each file for long
+        sampled = backend == "pjrt" and runner.sample  # XLA takes long to compile each file
         chosen = [file for folder in folders for file in sorted(folder.rglob("*.mlir"))[::SHARE]] if sampled else folders
         command = [program, "check", *chosen, "--verbose", "--jobs", runner.jobs, "--backend", backend]
         status, log = runner.start(f"check-{backend}", command)
@@ -87,7 +87,7 @@ def run_golden_models(runner):
 
 
 def golden_suites(folder):
-    """What a folder of other projects' recorded cases has: StableHLO's files, Mithril's models. An optional suite, with its own verb."""
+    """Runs a folder of other projects' recorded cases: StableHLO's files, Mithril's models. An optional suite, with its own verb."""
     suites = []
     if any(Path(folder).rglob("*.mlir")):
         suites.append(Suite("golden files", "", run_check, "capibara_command"))

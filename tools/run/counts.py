@@ -1,4 +1,4 @@
-"""What a suite is and what it found, and how the end of a program is told."""
+"""Suites, their counts, and how the exit of a program is described."""
 
 import re
 import signal
@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import patience
 
-SHARE = 10  # ./run test takes one in this many cases of wide tests
+SHARE = 10  # ./run test runs one in this many cases of wide tests
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 
 
 @dataclass
 class Counts:
-    """What one suite found; `failures` names each failed test and why."""
+    """The results of one suite; `failures` names each failed test and why."""
 
     passed: int = 0
     failed: int = 0
@@ -27,7 +27,7 @@ class Counts:
 
 @dataclass
 class Suite:
-    """A named group of tests: `target` is what must be built for it, `preset` a further build it needs."""
+    """A named group of tests: `target` is what must be built for it, `preset` an additional build it needs."""
 
     name: str
     kind: str

@@ -1,13 +1,13 @@
-# The other architecture: what its suites are compiled against, unpacked into build/sysroot-*, and how they are run.
+# The other architecture: libraries to compile its suites against, unpacked into build/sysroot-*, and how to run them.
 # shellcheck shell=bash
 
-# Whole packages of Debian: LLVM's CMake files want every file that they name, needed here or not.
+# Whole Debian packages: LLVM's CMake files require every file that they name, needed here or not.
 FOREIGN_PACKAGES=(
   libc6 libgcc-s1 libstdc++6 zlib1g zlib1g-dev libzstd1 libzstd-dev libgtest-dev
   llvm-19-dev llvm-19 llvm-19-tools llvm-19-linker-tools libllvm19
   libopenblas0-pthread libopenblas-pthread-dev libgfortran5
   libcurl4-openssl-dev libcurl4
-  # what libcurl opens
+  # dependencies of libcurl
   libbrotli1 libgssapi-krb5-2 libidn2-0 libldap-2.5-0 libnghttp2-14 libpsl5 librtmp1 libssh2-1 libssl3
   libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1 libsasl2-2 libunistring2
   libgnutls30 libnettle8 libhogweed6 libgmp10 libp11-kit0 libtasn1-6 libffi8
@@ -25,8 +25,8 @@ foreign_root() { echo "$ROOT/build/sysroot-$(foreign_machine)"; }
 
 foreign_emulator() { echo "qemu-$(foreign_machine) -cpu max -L $(foreign_root)"; }
 
-# Downloads and unpacks the packages once. apt works in folders of its own, so that the system's lists and packages stay as
-# they are; it needs neither root nor a foreign architecture in dpkg.
+# Downloads and unpacks the packages once. apt works in folders of its own, so the system's lists and packages are not
+# changed; it needs neither root nor a foreign architecture in dpkg.
 need_foreign_root() {
   local root work log stamp architecture apt
   root=$(foreign_root) architecture=$(foreign_architecture) log=build/logs/sysroot.log
@@ -46,12 +46,12 @@ need_foreign_root() {
   for package in "$work"/packages/*.deb; do
     dpkg-deb -x "$package" "$root" >>"$log" 2>&1 || fail "unpacking $package failed, see $log"
   done
-  # Links to absolute paths mean this folder, not the system around it.
+  # Links to absolute paths refer to this folder, not to the host system.
   local link
   while IFS= read -r -d '' link; do
     ln -sfn "$root$(readlink "$link")" "$link"
   done < <(find "$root" -path "$work" -prune -o -lname '/*' -print0)
-  # So do paths in LLVM's CMake files; of its libraries only Z3 is named this way, which no code of ours reaches.
+  # So do paths in LLVM's CMake files; the only library given by path is Z3, which our code never uses.
   sed -i 's|;/usr/lib/[^;"]*/libz3.so||g' "$root"/usr/lib/llvm-19/lib/cmake/llvm/LLVMExports.cmake
   rm -rf "$work"
   echo "${FOREIGN_PACKAGES[*]}" >"$stamp"

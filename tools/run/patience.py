@@ -1,21 +1,21 @@
-"""Waits for a program as long as it works: a loaded machine makes it slow, only a program that stands still hangs."""
+"""Waits for a program while it makes progress: a loaded machine makes it slow, only a program that is idle hangs."""
 
 import os
 import signal
 import time
 from pathlib import Path
 
-IDLE_SECONDS = 180  # without any use of the processor
+IDLE_SECONDS = 180  # without using the processor
 LOOK_SECONDS = 0.5
-WRITE_SECONDS = 2  # for a program that is stopped to say where it stands
+WRITE_SECONDS = 2  # for a program being stopped to write down where it is
 
 
 def processor_seconds(session):
-    """What the living processes of a session have used so far, by its number; they include the children they waited for."""
+    """Processor time used so far by the living processes of a session, given by its number, with children they waited for."""
     ticks = 0
-    for name in filter(str.isdigit, os.listdir("/proc")):  # no glob: it raises where a process ends while it looks
+    for name in filter(str.isdigit, os.listdir("/proc")):  # no glob: it raises if a process ends meanwhile
         try:
-            fields = Path("/proc", name, "stat").read_text().rsplit(")", 1)[1].split()  # from the third field on: the name may hold spaces
+            fields = Path("/proc", name, "stat").read_text().rsplit(")", 1)[1].split()  # from the third field on: the name may have spaces
         except OSError:
             continue  # it has just ended
         if int(fields[3]) == session:
@@ -24,7 +24,7 @@ def processor_seconds(session):
 
 
 def ended(child, seconds):
-    """Waits for the end of a child, which stays a zombie whose figures can still be read; False after `seconds`."""
+    """Waits for a child to exit, keeping the zombie so that its figures can still be read; False after `seconds`."""
     end, pause = time.monotonic() + seconds, 0.002
     while not os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
         if time.monotonic() > end:
@@ -35,10 +35,10 @@ def ended(child, seconds):
 
 
 def wait(child, limit, progress=lambda: None):
-    """The status of a child that leads its own session, None where it stood still or used `limit` seconds of processor, and
-    the seconds of processor that it used in all.
+    """The status of a child that leads its own session, None if it was idle or used `limit` seconds of processor time, and
+    the total processor time that it used.
 
-    `progress()` is any value that changes while the child gets on: each change starts the limit anew.
+    `progress()` is any value that changes while the child makes progress: each change restarts the limit.
     """
     seen = progress()
     start = used = processor_seconds(child.pid)
@@ -51,14 +51,14 @@ def wait(child, limit, progress=lambda: None):
         state = progress()
         if state != seen:
             seen, start, used, since = state, now, now, time.monotonic()
-        if now > used + 0.05 or now < used:  # less: a process of the session ended
+        if now > used + 0.05 or now < used:  # less: a process of the session has ended
             used, since = now, time.monotonic()
         if now - start > limit or time.monotonic() - since > IDLE_SECONDS:
             return None, now
 
 
 def stop(child, seconds=0):
-    """Ends the session that a child leads; with `seconds`, pytest first writes down in which line each thread is."""
+    """Kills the session that a child leads; with `seconds`, pytest first dumps the line that each thread is at."""
     try:
         if seconds:
             child.send_signal(signal.SIGABRT)

@@ -19,12 +19,12 @@ from counts import SHARE, SUMMARY, Counts, Suite, ending, tail
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "build" / "results"
-SUITE_SECONDS = 3600  # of processor without any output; a suite that takes more hangs
-TEST_SECONDS = 1200  # the same for one test of Python: pytest prints a dot after each
+SUITE_SECONDS = 3600  # processor time without any output; a suite that takes more hangs
+TEST_SECONDS = 1200  # the same for one Python test: pytest prints a dot after each
 
 
 class Spent(threading.local):
-    """The seconds of processor that the suite of this thread has used."""
+    """The processor time that the suite of this thread has used."""
 
     seconds = 0.0
 
@@ -36,7 +36,7 @@ class Runner:
         self.build = (ROOT / options.build).resolve()
         self.quick = options.quick
         self.pattern = ""
-        self.sample = False  # a share of the long suites; without it all their calls
+        self.sample = False  # run a share of the long suites instead of all their calls
         self.jobs = options.jobs
         self.children = set()
         self.spent = Spent()
@@ -54,13 +54,13 @@ class Runner:
             self.environment["CAPIBARA_EVERY_CALL"] = "1"
         self.environment.setdefault("CAPIBARA_PROPERTY_SHARE", str(property_share()))
         self.golden = Path(options.golden).resolve() if options.golden else None
-        for name in ("CAPIBARA_GOLDEN", "CAPIBARA_GOLDEN_MODELS"):  # nothing of ./run test is read from outside of the repository
+        for name in ("CAPIBARA_GOLDEN", "CAPIBARA_GOLDEN_MODELS"):  # ./run test reads nothing outside the repository
             self.environment.pop(name, None)
         plugin = plugin_file()
         if options.emulator:
-            # A plugin is code for this machine.
+            # A plugin is native code for this machine.
             self.environment.pop("CAPIBARA_PLUGIN", None)
-            self.environment["OPENBLAS_NUM_THREADS"] = "1"  # its threads spin while they wait, which emulation makes long
+            self.environment["OPENBLAS_NUM_THREADS"] = "1"  # its threads spin while they wait, which is slow under emulation
         elif plugin:
             self.environment.setdefault("CAPIBARA_PLUGIN", str(plugin))
         if options.sanitizer == "tsan":
@@ -69,16 +69,16 @@ class Runner:
         if options.sanitizer == "asan-ubsan":
             self.environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
         if options.sanitizer:
-            # The sanitizers open modules in our name, so the folder written in the program is not looked at.
+            # The sanitizers call dlopen for us, so the rpath of the program is not searched.
             own = [str(self.build / "lib"), os.environ.get("LD_LIBRARY_PATH")]
             self.environment["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, own))
-        # Some kernels place memory where the thread sanitizer of g++ 12 does not expect it.
+        # Some Linux kernels map memory where the thread sanitizer of g++ 12 does not expect it.
         self.prefix = ["setarch", "-R"] if options.sanitizer and shutil.which("setarch") else []
         self.prefix += options.emulator.split()
         self.slowness = 10 if options.emulator else 1
 
     def start(self, label, command, folder=ROOT, seconds=SUITE_SECONDS):
-        """Runs a command to its end; returns its status (None: took too long) and its log file."""
+        """Runs a command to completion; returns its status (None: took too long) and its log file."""
         log = RESULTS / (re.sub(r"[^A-Za-z0-9_.]+", "-", label) + ".log")
         with open(log, "wb") as output:
             child = subprocess.Popen(
@@ -100,13 +100,13 @@ class Runner:
 
 
 def property_share():
-    """Which sixth of the calls tests/properties compiles: another one with each commit."""
+    """The sixth of the calls that tests/properties compiles: it changes with each commit."""
     done = subprocess.run(["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True) if shutil.which("git") else None
     return int(done.stdout) % 6 if done and done.returncode == 0 else 0
 
 
 def plugin_file():
-    """XLA for the host's processor as a PJRT plugin, where the environment of the tests has it."""
+    """XLA for the host's processor as a PJRT plugin, if the test environment has it."""
     found = sorted((ROOT / "build" / "venv").glob("lib/python3*/site-packages/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"))
     return found[0] if found else None
 
@@ -126,7 +126,7 @@ def run_googletest(runner, room):
     chosen += "-Golden.*"  # recorded cases of other projects: ./run golden
     chosen += ":*Slow*" if runner.quick else ":*AMillion*" if runner.sample else ""
     status, log = runner.start(f"cpp-{room}", [program, f"--gtest_output=json:{report}", f"--gtest_filter={chosen}"])
-    if not report.exists():  # it crashed: count what the log still tells
+    if not report.exists():  # it crashed: count what the log shows
         text = log.read_text(errors="replace")
         counts.passed = text.count("[       OK ]")
         counts.skipped = text.count("[  SKIPPED ]")
@@ -166,7 +166,7 @@ def run_pytest(runner, folder):
     report = RESULTS / f"{label}.xml"
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-ra", f"--junitxml={report}", folder]
-    if runner.quick or runner.sample:  # `remake`: files that only a new jax changes
+    if runner.quick or runner.sample:  # `remake`: files that change only with a new jax
         command += ["-m", "not slow" if runner.quick else "not long and not remake"]
     if runner.pattern:
         command += ["-k", runner.pattern]
@@ -200,7 +200,7 @@ def run_differential(runner):
     counts = Counts()
     command = [sys.executable, ROOT / "tests" / "differential" / "run.py", "--jobs", runner.jobs]
     if runner.sample:
-        command += ["--share", 10]  # jax takes a quarter of an hour for all calls
+        command += ["--share", 10]  # all calls take jax a quarter of an hour
     status, log = runner.start("differential", command + ([runner.pattern] if runner.pattern else []))
     lines = log.read_text(errors="replace").splitlines()
     summary = SUMMARY.match(lines[-1]) if lines else None
@@ -215,7 +215,7 @@ def run_differential(runner):
 
 
 def run_cmake_project(runner):
-    """A stranger's project against an installed copy, static (from the release build) and shared."""
+    """An external project built against an installed copy, static (from the release build) and shared."""
     counts = Counts()
     for flavour, build in (("static", runner.build), ("shared", ROOT / "build" / "shared")):
         prefix = ROOT / "build" / "installed" / flavour
@@ -257,7 +257,7 @@ def run_minimal(runner):
 
 
 def room_of(path):
-    """The suite of a C++ test: the second folder below tests, or the only one, as tests/CMakeLists.txt names the programs."""
+    """The suite of a C++ test: the second folder below tests, or the only one, matching the program names in tests/CMakeLists.txt."""
     return path.parts[1] if len(path.parts) > 2 else path.parts[0]
 
 
@@ -280,7 +280,7 @@ def all_suites():
 
 
 def choose(names):
-    """The suites that the names mean, or the suites below a name; any other name is a part of test names, and returned as the pattern."""
+    """The suites with these names, or those below a name; any other name is a part of test names, and is returned as the pattern."""
     suites = all_suites()
     if not names:
         return suites, ""
@@ -294,7 +294,7 @@ def choose(names):
 
 
 def may_sanitize(suite):
-    """Whether a suite runs only C++ programs: the interpreter of Python is not built with the sanitizers."""
+    """True if a suite runs only C++ programs: the Python interpreter is not built with the sanitizers."""
     return suite.kind == "c++" or (suite.name == "examples" and not suite.kind)
 
 
@@ -322,7 +322,7 @@ def run_suites(suites, runner, names):
         runner.spent.seconds = 0
         try:
             counts = suite.run(runner)
-        except Exception as error:  # a broken report is a failure of its suite, not of the others
+        except Exception as error:  # a broken report fails its own suite, not the others
             counts = Counts()
             counts.fail(suite.label, f"{type(error).__name__}: {error}")
         # Filters may leave a suite empty; otherwise a suite without tests hides a mistake.
@@ -409,5 +409,5 @@ if __name__ == "__main__":
     try:
         status = main()
     except KeyboardInterrupt:
-        status = 130  # ./run says that it was stopped
+        status = 130  # ./run prints that it was stopped
     sys.exit(status)

@@ -6,7 +6,7 @@ BENCH_PYTHON=build/bench-venv/bin/python
 
 version_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
 
-# A g++ of version 12 or later, by name; empty where there is none. c++ comes first because CMake picks it too:
+# The name of a g++ of version 12 or later; empty if there is none. c++ comes first because CMake picks it too:
 # ccache shares nothing between two names of one compiler.
 find_compiler() {
   local name
@@ -51,7 +51,7 @@ look_for() {
     clang)
       command -v clang++ >/dev/null || MISSING+=(clang)
       ;;
-    emulator)  # runs code for AVX2 in the tests of other machines
+    emulator)  # runs AVX2 code in tests on other machines
       [ "$(uname -m)" = x86_64 ] && return
       command -v qemu-x86_64 >/dev/null || MISSING+=(qemu-user)
       command -v x86_64-linux-gnu-gcc >/dev/null || MISSING+=(gcc-x86-64-linux-gnu libc6-dev-amd64-cross)
@@ -111,7 +111,7 @@ confirm() {
   [[ $answer =~ ^[Yy] ]]
 }
 
-# need GROUP...: returns when everything in the groups is there, or leaves with status 2.
+# need GROUP...: returns when everything in the groups is installed, or exits with status 2.
 need() {
   [ "$(uname -s)" = Linux ] || { echo "run: $(uname -s) is not supported; Linux is (tested on Debian 12)" >&2; exit 2; }
   local group command
@@ -157,8 +157,8 @@ need() {
   use_compiler
 }
 
-# venv_beside NAME FILE PACKAGE...: programs that tests start beside the library, in an environment of their own; without
-# them those tests are skipped. FILE, a pattern below it, is there when it is complete.
+# venv_beside NAME FILE PACKAGE...: installs programs that tests start besides the library in their own environment;
+# without them those tests are skipped. FILE, a pattern below it, exists once it is complete.
 venv_beside() {
   local folder=build/venv-$1 log=build/logs/venv-$1.log file=$2
   shift 2
@@ -169,8 +169,8 @@ venv_beside() {
     say "$folder is not complete, see $log; tests that need it are skipped"
 }
 
-# What the suites with these names start. xprof belongs to the suite profile (half a minute of a processor, 0.4 GB); the TPU compiler exists
-# for x86_64 and comes only when asked for by name.
+# Installs programs for the suites with these names. xprof belongs to the suite profile (half a minute of processor time, 0.4 GB); the
+# TPU compiler exists for x86_64 and is installed only if requested by name.
 install_beside() {
   local names=" $* "
   [[ $names == *" quick "* ]] || venv_beside operate bin/gcp-storage-emulator selenium pyte gcp-storage-emulator
@@ -187,7 +187,7 @@ install_packages() {
     { tail -n 15 build/logs/packages.log; fail "installing Python packages failed, see build/logs/packages.log"; }
 }
 
-# A peer that cannot be installed is left out here: the suite runs with the others and names it.
+# A peer that cannot be installed is left out: the suite runs with the others and names it.
 install_peers() {
   say "peers of the benchmarks into build/bench-venv"
   local log=build/logs/peers.log line

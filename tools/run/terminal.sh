@@ -1,4 +1,4 @@
-# What ./run prints: messages, failures, times, and the live progress line of a build.
+# The output of ./run: messages, failures, times, and the live progress line of a build.
 # shellcheck shell=bash
 
 say() { printf '== %s\n' "$*"; }

@@ -1,10 +1,10 @@
-"""Has libtpu compile training steps of capibara's own program and prints what it plans beside what is modelled, one row for each.
+"""Compiles training steps of capibara's own program with libtpu and prints its plans next to the modelled figures, one row for each.
 
     export TPU_LIBRARY_PATH=.../libtpu.so          # 0.0.51, x86_64
     python3 tools/tpu/record_plans.py >> tests/tpu/own_steps.tsv             # memory: seconds for each row
     build/venv/bin/python tools/tpu/record_plans.py --cycles --rows 10,17,45 > step_cycles.tsv  # published runs: minutes each
 
-Rows that a file given by --known has already are left out. Nothing runs on a TPU.
+Rows that are already in a file given by --known are left out. Nothing runs on a TPU.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ MOE_1B = "layers=16,width=1024,heads=8,kv_heads=8,hidden=2816,vocab=32000,expert
 MOE_4B = "layers=16,width=2048,heads=16,kv_heads=8,hidden=5632,vocab=32000,experts=8,active=2"
 MAMBA_1B = "kind=mamba,layers=48,width=2048,heads=64,hidden=4096,vocab=50304,head_size=64"
 MAMBA_3B = "kind=mamba,layers=64,width=2560,heads=80,hidden=5120,vocab=50304,head_size=64"
-# model, slice, mesh, sequences of the whole job, sequence, remat
+# model, slice, mesh, global batch, sequence length, remat
 STEPS = [
     (MOE_4B, "v5e-64", "fsdp=64", 64, 4096, "full"),
     (MAMBA_1B, "v5e-16", "fsdp=16", 16, 2048, "full"),
@@ -90,7 +90,7 @@ def plan(step, *words):
 
 
 def published(path):
-    """Steps of the published dense runs whose settings are whole, one for each slice and model, few devices first."""
+    """Steps of the published dense runs with complete settings, one for each slice and model, fewest devices first."""
     sys.path.insert(0, str(ROOT / "tests" / "tpu"))
     import recorded_tables
     steps = []
@@ -100,7 +100,7 @@ def published(path):
             continue
         model = ",".join(f"{name}={int(value)}" for name, value in request["model"].items() if name != "name")
         devices = int(row["chips"]) * (2 if row["gen"] == "tpu7x" else 1)
-        # The program keeps nothing on the host: of runs that do, the step that computes everything again is taken.
+        # The program offloads nothing to the host: for runs that do, the step that recomputes everything is used.
         computed_again = request["recompute"] > 0.9 or "offload" in row["remat"]
         remat = "full" if computed_again else "none" if request["recompute"] == 0 else "minimal"
         step = (model, request["tpu"], request["mesh"], round(request["batch_per_device"] * devices), request["sequence"], remat)

@@ -1,5 +1,5 @@
-// Fits the constants of the matmul model to compiled cycles, by differential evolution over the rows that are not held
-// out.
+// Fits the constants of the matmul model to compiled cycles, by differential evolution over the rows that are not
+// held out.
 //
 //     g++ -std=c++20 -O2 -Iinclude -Isrc tools/tpu/refit.cpp src/tpu/{chips,words,matmul,constants}.cpp -o build/refit
 //     xz -dc tests/tpu/tables/compiled_matmuls.tsv.xz | build/refit /dev/stdin [GENERATIONS OF THE SEARCH]

@@ -1,11 +1,11 @@
-"""Fits the constants of step times to the published runs that tests/tpu/split.tsv gives for it, and prints them.
+"""Fits the constants of step times to the published runs that tests/tpu/split.tsv assigns to fitting, and prints them.
 
     PYTHONPATH=build/release/python:tests/tpu build/venv/bin/python tools/tpu/refit.py
 
-Slowdowns go to src/tpu/constants.cpp, exposed shares to src/tpu/step.cpp. The present constants are divided out of the planner's own
+Slowdowns go to src/tpu/constants.cpp, exposed shares to src/tpu/step.cpp. The current constants are divided out of the planner's
 figures, so a second run changes nothing. Memory: `--memory` prints the errors of every row of compiled_steps.tsv and own_steps.tsv,
 for fitting by hand.
-Matmuls have a program of their own, tools/tpu/refit.cpp.
+Matmuls have a separate program, tools/tpu/refit.cpp.
 """
 import csv
 import sys
@@ -16,8 +16,8 @@ from recorded_tables import ROOT, own_request, published_request, split, step_re
 
 from capibara import _core
 
-GENERATIONS = {"v4": 1.092, "v5e": 0.968, "v5p": 1.1, "v6e": 1.365, "tpu7x": 1.101}  # slowdowns that the build has
-DCN = 0.8  # the share between slices that the build has
+GENERATIONS = {"v4": 1.092, "v5e": 0.968, "v5p": 1.1, "v6e": 1.365, "tpu7x": 1.101}  # slowdowns in the build
+DCN = 0.8  # the share between slices in the build
 
 
 def pieces():
@@ -44,7 +44,7 @@ def fit_steps():
 
     def loss(point):
         errors = [abs(np.log(seconds(point, row) / row[6])) for row in rows if row[7] == "fitted"]
-        return np.mean(errors) + 0.15 * np.mean(np.abs(point[:5] - 1.1)) + 0.02 * abs(point[8] - 0.8)  # generations are much alike
+        return np.mean(errors) + 0.15 * np.mean(np.abs(point[:5] - 1.1)) + 0.02 * abs(point[8] - 0.8)  # a prior: generations are similar
 
     best = differential_evolution(loss, [(0.9, 1.8)] * 5 + [(0, 1)] * 3 + [(0.3, 2)], maxiter=400, seed=0, tol=1e-7)
     for name, value in zip([*names, "gathers exposed", "sums exposed", "of sums hidden by recomputing", "between slices"], best.x):

@@ -1,8 +1,8 @@
-"""Functions of every family of lax and their arguments, written once for jax and for capibara: what files of exported programs hold."""
+"""Functions of every family of lax with their arguments, written once for jax and capibara, for files of exported programs."""
 import ml_dtypes
 import numpy as np
 
-KEY = object()  # stands for a key of the library at hand
+KEY = object()  # placeholder for a key of the library under test
 _draw = np.random.default_rng(0)
 
 
@@ -27,7 +27,7 @@ DEFINITE = (SQUARE @ SQUARE.T + np.eye(4)).astype(np.float32)
 IMAGE, KERNEL = _floats(2, 6, 6, 3), _floats(3, 3, 3, 4)
 TABLE, ROWS = _floats(6, 3), _ints(4, low=0, high=6)
 
-FUNCTIONS = {}  # by name: a function of the library that gives the function, and its arguments
+FUNCTIONS = {}  # by name: a function of the library that returns the function, and its arguments
 
 
 def case(name, *args):

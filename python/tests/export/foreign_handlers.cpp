@@ -1,4 +1,4 @@
-// Handlers of XLA's interface as a user writes them, with jaxlib's headers alone.
+// XLA FFI handlers as a user writes them, using only jaxlib's headers.
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -48,7 +48,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(Attributes, attributes,
                                   .Attr<ffi::Dictionary>("inner")
                                   .Ret<ffi::Buffer<ffi::F64>>());
 
-// Adds in place: the result is given in the operand's memory.
+// Adds in place: the result aliases the operand's memory.
 ffi::Error accumulate(ffi::Buffer<ffi::S32> step, ffi::Buffer<ffi::S32> sum, ffi::ResultBuffer<ffi::S32> out) {
   if (sum.untyped_data() != out->untyped_data()) return ffi::Error::Internal("accumulate: the sum is not in place");
   for (std::size_t i = 0; i < step.element_count(); ++i) out->typed_data()[i] += step.typed_data()[i];
@@ -58,7 +58,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(
     Accumulate, accumulate,
     ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::S32>>().Arg<ffi::Buffer<ffi::S32>>().Ret<ffi::Buffer<ffi::S32>>());
 
-// A state that is made when a program is compiled, counts its calls, and is deleted with the program.
+// A state that is created when a program is compiled, counts its calls, and is deleted with the program.
 struct Counter {
   int32_t calls = 0;
   static inline int32_t alive = 0;

@@ -1,4 +1,4 @@
-"""Programs that call handlers of XLA's interface: foreign_programs.py LIBRARY, on whatever `import jax` is; prints one line of JSON."""
+"""Programs that call XLA FFI handlers: foreign_programs.py LIBRARY, with whatever `import jax` imports; prints one line of JSON."""
 import ctypes
 import gc
 import json
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 jax.config.update("jax_enable_x64", True)
-jax.devices()  # jaxlib takes types before functions only once it has a client
+jax.devices()  # jaxlib accepts types before functions only once it has a client
 LIBRARY = ctypes.cdll.LoadLibrary(sys.argv[1])
 for function in ("counter_type", "counter_info"):
     getattr(LIBRARY, function).restype = ctypes.c_void_p
@@ -68,7 +68,7 @@ def layouts():
 
 
 def normalized_in_memory(x):
-    """Rows of four elements of the transpose's memory, which the handler takes for rows of the array."""
+    """Rows of four elements of the transpose's memory, which the handler treats as rows of the array."""
     return normalized(np.ascontiguousarray(x.T).reshape(3, 4)).reshape(4, 3).T
 
 

@@ -30,7 +30,7 @@ def close(ours, theirs, rtol=2e-5, atol=2e-6):
 
 
 def as_xla(function, *arguments, **tolerances):
-  """The values of a function on capibara are those on XLA:CPU."""
+  """Checks that a function's values on capibara equal those on XLA:CPU."""
   ours = function(*arguments)
   with jax.default_device(jax.devices("cpu")[0]):
     theirs = function(*jax.tree.map(lambda x: jax.device_put(x, jax.devices("cpu")[0]), arguments))
@@ -131,7 +131,7 @@ def donation():
     assert a.is_deleted()
     raises(RuntimeError, "deleted", lambda: a + 1)
     np.testing.assert_array_equal(b, 2)
-    seen = np.asarray(b)  # a reader outside: its values stay
+    seen = np.asarray(b)  # an outside reader: its values must not change
     f(b)
     np.testing.assert_array_equal(seen, 2)
 
@@ -183,7 +183,7 @@ def bad_modules():
   def unknown(x):
     return jax.ffi.ffi_call("nobody_has_this", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
   raises(jax.errors.JaxRuntimeError, "nobody_has_this", jax.jit(unknown), X)
-  close(jax.jit(jnp.sin)(X), np.sin(np.asarray(X)))  # the process goes on
+  close(jax.jit(jnp.sin)(X), np.sin(np.asarray(X)))  # the process continues
 
 
 @program("one")
@@ -373,7 +373,7 @@ def words_of_gspmd():
     jax.config.update("jax_use_shardy_partitioner", True)
 
 
-# ---- in the place of XLA:CPU -----------------------------------------------------------------------------------------
+# ---- as a replacement of XLA:CPU -------------------------------------------------------------------------------------
 
 
 @program("as_cpu")

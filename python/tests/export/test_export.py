@@ -1,4 +1,4 @@
-"""jax.export: programs of their own, called, differentiated, and kept as bytes."""
+"""jax.export: exported programs, called, differentiated, and serialized."""
 import collections
 
 import jax as oracle

@@ -1,4 +1,4 @@
-"""Exports that leave out arguments, take keys, or have integers: after they were bytes they are what jax's exports are."""
+"""Exports that leave out arguments, take keys, or have integers: after serialization they match jax's exports."""
 import jax as oracle
 import jax.export as oracle_export
 import numpy as np
@@ -36,7 +36,7 @@ def arguments(name, jax, kind):
 
 
 def plain(jax, values):
-  """Values that both libraries have: keys as their words, float0 by its shape."""
+  """Values in a form that both libraries share: keys as their words, float0 by its shape."""
   leaves = jax.tree.leaves(values)
   words = [jax.random.key_data(x) if "key" in str(x.dtype) else x for x in leaves]
   return [np.shape(x) if x.dtype == jax.dtypes.float0 else np.asarray(x, np.float64) for x in words]

@@ -1,4 +1,4 @@
-"""Files of jax.export in both directions: ours reads what jax wrote and computes its values, and jax reads and runs what ours wrote."""
+"""Files of jax.export in both directions: we read jax's files and compute its values, and jax reads and runs ours."""
 import collections
 import contextlib
 import os
@@ -16,7 +16,7 @@ import capibara.jax as jax
 from capibara import _core
 from capibara.jax import export
 
-# The vectors are unique up to signs, or there is a choice of equal ones.
+# The vectors are unique only up to signs, or up to a choice among equals.
 UP_TO_SIGN = {"qr", "eigh", "svd"}
 UNCHECKED = oracle_export.DisabledSafetyCheck.custom_call
 
@@ -41,7 +41,7 @@ def assert_close(name, got, wanted):
     ours, theirs = wide(ours), wide(theirs)
     if name in UP_TO_SIGN:
       ours, theirs = abs(ours), abs(theirs)
-    # float8 and float16 have few bits: their last one may differ where sums are rounded.
+    # float8 and float16 have few bits: the last one may differ where sums are rounded.
     np.testing.assert_allclose(ours, theirs, rtol=1e-2 if "float8" in name or "16" in name else 2e-4, atol=2e-5)
 
 
@@ -151,7 +151,7 @@ MAPS = {"psum": lambda x: oracle.lax.psum(x, "a"), "all_gather": lambda x: oracl
 
 
 def export_maps(folder):
-  """Writes the maps and their values; in a process of its own, which has eight devices."""
+  """Writes the maps and their values; runs in a separate process with eight devices."""
   mesh = oracle.sharding.Mesh(np.array(oracle.devices()).reshape(4, 2), ("a", "b"))
   split, whole = oracle.sharding.PartitionSpec("a"), oracle.sharding.PartitionSpec()
   for name, body in MAPS.items():
@@ -180,7 +180,7 @@ def test_maps_over_eight_devices_are_read(name, maps):
   for scope in (contextlib.nullcontext, on_reference):
     with scope():
       assert_close(name, plain(jax, read.call(VALUES)), [np.load(maps / f"{name}.npy")])
-  # What is written again says the same of devices and shardings.
+  # The rewritten file has the same devices and shardings.
   again = oracle_export.deserialize(read.serialize())
   assert again.nr_devices == 8 and str(again._in_named_shardings) == str(theirs._in_named_shardings)
 

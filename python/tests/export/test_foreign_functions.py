@@ -1,4 +1,4 @@
-"""Handlers of XLA's interface, compiled with jaxlib's headers: on capibara.jax, on jax with the plugin, and on XLA:CPU."""
+"""XLA FFI handlers, compiled with jaxlib's headers: on capibara.jax, on jax with the plugin, and on XLA:CPU."""
 import functools
 import json
 import os

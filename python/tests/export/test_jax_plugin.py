@@ -1,4 +1,4 @@
-"""Unmodified JAX on capibara's PJRT plugin: values as on XLA:CPU in the same process, errors, devices, and what a user's shell sees."""
+"""Unmodified JAX on capibara's PJRT plugin: values as on XLA:CPU in the same process, errors, devices, and behaviour in a user's shell."""
 import functools
 import json
 import os
@@ -85,7 +85,7 @@ print("ready", flush=True)
 while True:
   x = f(x)
 """
-  # Jobs in the background of a shell ignore interrupts, and so would their children.
+  # A shell's background jobs ignore SIGINT, and so would their children.
   child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            env=environment(**ASKED), preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
   try:
@@ -99,7 +99,7 @@ while True:
 
 
 def test_memory_does_not_grow():
-  """Calls and compilations: what is resident afterwards differs by less than a compilation would leave."""
+  """Calls and compilations: resident memory afterwards grows by less than one leaked compilation."""
   done = python("""
 import jax, jax.numpy as jnp
 

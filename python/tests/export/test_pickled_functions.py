@@ -1,4 +1,4 @@
-"""Functions as bytes: jitted ones, those of the library, and universal functions; names of jaxlib after install()."""
+"""Pickled functions: jitted ones, library functions, and ufuncs; names of jaxlib after install()."""
 import pickle
 import subprocess
 import sys
@@ -27,7 +27,7 @@ def test_functions_with_names_are_pickled_by_them(function):
 
 
 def test_a_jitted_function_keeps_its_options():
-  other = jax.jit(twice, static_argnames="power")  # no module has it
+  other = jax.jit(twice, static_argnames="power")  # not an attribute of any module
   again = pickle.loads(pickle.dumps(other))
   assert again is not other and again(3.0, power=2) == 18.0
   assert again.lower(3.0, power=2).compile()(3.0) == 18.0

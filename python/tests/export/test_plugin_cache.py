@@ -1,4 +1,4 @@
-"""The plugin's compiled programs on disk: damaged, swapped, and in folders that are refused."""
+"""The plugin's compiled programs on disk: damaged, swapped, and in rejected folders."""
 import os
 import subprocess
 import sys

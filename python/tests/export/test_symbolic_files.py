@@ -1,4 +1,4 @@
-"""Files that jax exported for symbolic sizes: ours reads them and computes jax's values for every combination of sizes."""
+"""Files that jax exported for symbolic sizes: we read them and compute jax's values for every combination of sizes."""
 import os
 import subprocess
 
@@ -225,12 +225,12 @@ def test_command_runs_shows_and_compiles(tmp_path):
   made = command("compile", file, "--object", tmp_path / "f.o", "--header", tmp_path / "f.h", "--sizes", "b=2,n=3")
   assert made.returncode == 0, made.stderr
   assert "[2,12]" in (tmp_path / "f.h").read_text() or "24" in (tmp_path / "f.h").read_text()
-  # One for these sizes alone, which real jax reads.
+  # A file specialised to these sizes, which real jax reads.
   assert command("show", file, "--write", tmp_path / "one.exported", "--sizes", "b=2,n=3").returncode == 0
   one = oracle_export.deserialize(bytearray((tmp_path / "one.exported").read_bytes()))
   assert one.in_avals[0].shape == (2, 12)
   np.testing.assert_array_equal(one.call(x), x.reshape(2, 3, 4).sum(axis=1))
-  # Without sizes it stays what it was.
+  # Without sizes it stays symbolic.
   assert command("show", file, "--write", tmp_path / "same.exported").returncode == 0
   assert str(oracle_export.deserialize(bytearray((tmp_path / "same.exported").read_bytes())).in_avals[0].shape) == "(b, 4*n)"
 

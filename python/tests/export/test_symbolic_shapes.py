@@ -1,4 +1,4 @@
-"""Shapes with sizes that are not known yet: their texts, arithmetic, comparisons, and what eval_shape says of them, as jax has them."""
+"""Shapes with symbolic sizes: their text, arithmetic, comparisons, and results of eval_shape, as in jax."""
 import jax as oracle
 import jax.export as oracle_export
 import numpy as np
@@ -11,7 +11,7 @@ PEERS = [(jax, export), (oracle, oracle_export)]
 
 
 def both(ask):
-  """What capibara answers, and what jax does; errors by the name of their class."""
+  """capibara's answer and jax's; errors by the name of their class."""
   answers = []
   for module, exports in PEERS:
     try:

@@ -1,4 +1,4 @@
-"""Compiled functions written as object files: the C function gives jax's results, and the header names what it takes."""
+"""Compiled functions written as object files: the C function returns jax's results, and the header names its arguments."""
 import ctypes
 import re
 import subprocess
@@ -27,7 +27,7 @@ SCALE = np.float32(0.5)
 
 
 def called(folder, name, inputs, results, *weights):
-    """The results of the C function, which a shared library of the object alone offers."""
+    """The results of the C function, called from a shared library made only of the object."""
     library = folder / f"{name}.so"
     subprocess.run(["cc", "-shared", "-o", str(library), str(folder / f"{name}.o"), "-lm"], check=True)
     header = (folder / f"{name}.h").read_text()

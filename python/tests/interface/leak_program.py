@@ -1,4 +1,4 @@
-"""Calls, traces and failures in great number, for LeakSanitizer to look behind: ./run sanitize python."""
+"""Many calls, traces and failures, which LeakSanitizer checks for leaks: ./run sanitize python."""
 import sys
 
 import numpy as np

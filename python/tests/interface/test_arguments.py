@@ -1,4 +1,4 @@
-"""Arguments that change what comes out are heeded, or refused with the reason."""
+"""Arguments that change the result are respected, or rejected with a reason."""
 import numpy as np
 import pytest
 
@@ -34,7 +34,7 @@ def test_arrays_are_handed_over_as_the_consumer_asks():
 
 
 class _Asking:
-  """An array that is asked with other arguments than NumPy gives."""
+  """An array whose __dlpack__ is called with other arguments than NumPy passes."""
 
   def __init__(self, array, **arguments):
     self._array, self._arguments = array, arguments

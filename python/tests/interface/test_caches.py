@@ -1,4 +1,4 @@
-"""Functions are traced as often as under jax: once for a function and its types, again after clear_caches."""
+"""Functions are traced as often as in jax: once for a function and its types, again after clear_caches."""
 import functools
 import json
 import pathlib

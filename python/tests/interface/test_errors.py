@@ -1,4 +1,4 @@
-"""Errors: jax's classes under JAXError, sentences that help, names that do not exist."""
+"""Errors: jax's classes under JAXError, helpful messages, names that do not exist."""
 import gc
 import traceback
 import weakref

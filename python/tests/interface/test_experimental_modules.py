@@ -1,4 +1,4 @@
-"""Small modules of jax.experimental, and dot products with scales: against jax, or against what jax says they compute."""
+"""Small modules of jax.experimental, and scaled dot products: against jax, or against jax's documentation."""
 import jax as oracle
 import numpy as np
 import pytest

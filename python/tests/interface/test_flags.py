@@ -1,4 +1,4 @@
-"""jax.config knows every setting of jax 0.10.2: those without a meaning here are kept, checked and warned about once."""
+"""jax.config has every setting of jax 0.10.2: those without a meaning here are stored, checked and warned about once."""
 import os
 import subprocess
 import sys
@@ -12,7 +12,7 @@ peer = pytest.importorskip("jax")
 import capibara.jax as jax
 from capibara.jax._flags import WITHOUT_EFFECT
 
-OTHERWISE = {  # settings whose default is another here, or has another form
+OTHERWISE = {  # settings with a different default here, or a different form of it
   "jax_num_cpu_devices": 1, "jax_platform_name": None,
 }
 

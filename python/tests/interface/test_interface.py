@@ -1,4 +1,4 @@
-"""Small programs at the edges of jax's interface, each run on jax and on capibara.jax: both give the same answer."""
+"""Small programs for corner cases of jax's interface, each run on jax and on capibara.jax, with the same results."""
 import collections.abc
 import functools
 import importlib
@@ -24,7 +24,7 @@ def numbers(jax, tree):
 
 
 def refusal(function, *words):
-    """The built-in kind of an error, and which of the words its text has."""
+    """The built-in class of an error, and which of the words are in its text."""
     try:
         function()
     except Exception as error:
@@ -77,7 +77,7 @@ def equations_bind_again(jax):
     return names, numbers(jax, eval_jaxpr(closed.jaxpr, closed.consts, 2.))
 
 
-# ---- functions that derivatives return
+# ---- functions returned by differentiation
 
 
 @program

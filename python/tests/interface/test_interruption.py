@@ -1,4 +1,4 @@
-"""No call hangs, and Ctrl-C ends every wait: kernels of all families on all threads, signals, locks and the end of the process."""
+"""No call hangs, and Ctrl-C ends every wait: kernels of all families on all threads, signals, locks and process exit."""
 import os
 import subprocess
 import sys
@@ -53,7 +53,7 @@ FAMILIES = {
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_kernels_run_eagerly_on_all_threads(family):
-  # Some threads more than the machine has: a kernel that waited for the interpreter's lock would wait for ever.
+  # More threads than the machine has: a kernel that waited for the GIL would wait forever.
   out = run(f"""
       random = np.random.RandomState(0)
       a = jnp.asarray(random.randn(12, 64, 64), "float32")
@@ -77,7 +77,7 @@ def test_kernels_run_eagerly_on_all_threads(family):
   assert out == "ok\n"
 
 
-# Equal numbers make equal keys, after a pause in which other threads run.
+# Keys with equal numbers are equal, after a pause in which other threads run.
 SLOW_KEY = """
       class Key:
           def __init__(self, n): self.n = n
@@ -89,7 +89,7 @@ SLOW_KEY = """
 
 
 def test_threads_that_compare_keys_in_python_do_not_wait_for_each_other():
-  # __eq__ and __del__ let other threads run in the middle of a search in jit's cache and in the tables of derived programs.
+  # __eq__ and __del__ let other threads run in the middle of a lookup in jit's cache and in the tables of derived programs.
   out = run(SLOW_KEY + """
           def __del__(self): time.sleep(0.0001)
       f = jax.jit(lambda k, x: x * k.n, static_argnums=0)
@@ -155,10 +155,10 @@ def test_a_jitted_function_goes_after_the_comparison_of_its_static_arguments_fai
       """)
   text = ("static arguments should be comparable using __eq__.The following error was raised when comparing two objects of types "
           "<class '__main__.Incomparable'> and <class '__main__.Incomparable'>. The error was:\nNotImplementedError: never equal\n")
-  assert out == 2 * text  # the words of jax 0.10.2
+  assert out == 2 * text  # the text of jax 0.10.2
 
 
-# ---- the end of the process -----------------------------------------------------------------------------------------
+# ---- process exit ---------------------------------------------------------------------------------------------------
 
 def test_structures_kept_by_derived_programs_outlive_the_interpreter():
   out = run("""
@@ -210,7 +210,7 @@ LONG = {
 @pytest.mark.parametrize("kernel", LONG)
 def test_ctrl_c_ends_the_wait_for_a_kernel_and_later_calls_run(kernel):
   # Each attempt takes longer than the one before it, until the signal finds the kernel running: either the call itself ends, or the
-  # result says that it was interrupted, so that the wait did not go on to the end.
+  # result reports the interruption, which shows that the wait was cut short.
   out = run(f"""
       start = {LONG[kernel]}
       for n in (2, 4, 8, 16, 32, 64):

@@ -1,4 +1,4 @@
-"""Jaxprs that hold PRNG keys as constants: pruned, rebuilt and evaluated as in jax."""
+"""Jaxprs with PRNG keys as constants: pruned, rebuilt and evaluated as in jax."""
 import jax as oracle
 import jax.extend.core as oracle_core
 import jax.interpreters.partial_eval as oracle_pe
@@ -34,7 +34,7 @@ def test_jaxprs_with_keys_are_pruned_and_rebuilt(peer, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_jaxprs_with_keys_are_pruned_while_something_is_traced(kind):
-  """As libraries do that look for loop invariants."""
+  """As libraries do to find loop invariants."""
   def values(library, partial_eval, extend):
     key = library.random.key(3, impl=kind)
 

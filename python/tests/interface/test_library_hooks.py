@@ -1,4 +1,4 @@
-"""What libraries that build on jax ask of its inside: traces, symbolic zeros, residuals that are numbers, the class of arrays."""
+"""Internals of jax that libraries use: traces, symbolic zeros, residuals that are numbers, the class of arrays."""
 import functools
 import typing
 
@@ -59,7 +59,7 @@ def test_numbers_among_residuals_reach_the_backward_rule_as_they_are(peer, trans
 
 @pytest.mark.parametrize("peer", PEERS)
 def test_each_backward_rule_belongs_to_its_forward_rule(peer):
-  """One program, differentiated with respect to one argument and then to another before either is pulled back."""
+  """One program, differentiated with respect to one argument and then another before either cotangent is pulled back."""
   module, seen = peer[0], []
   f = module.custom_vjp(lambda x, y: x * y)
 
@@ -81,7 +81,7 @@ def test_each_backward_rule_belongs_to_its_forward_rule(peer):
 
 
 def make_primitive(peer, name):
-  """Two results, (2 x, 3 x), of which the transpose notes what it is given."""
+  """Two results, (2 x, 3 x), with a transpose rule that records its arguments."""
   _, cores, rules, _ = peer
   primitive = cores.Primitive(name)
   primitive.multiple_results = True

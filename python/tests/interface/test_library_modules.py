@@ -122,7 +122,7 @@ def test_arrays_go_to_tensorstore_and_come_back(tmp_path):
     np.testing.assert_array_equal(np.asarray(got, np.float32), np.asarray(array, np.float32))
   padded, = manager.deserialize_with_paths(shardings[:1], paths[:1], global_shapes=[(3, 2)])
   np.testing.assert_array_equal(padded, [[0, 1], [3, 4], [0, 0]])
-  own = [oracle.sharding.SingleDeviceSharding(oracle.devices("cpu")[0])] * 2  # jax reads what was written
+  own = [oracle.sharding.SingleDeviceSharding(oracle.devices("cpu")[0])] * 2  # jax reads what we wrote
   for got, array in zip(oracle_serialization.GlobalAsyncCheckpointManager().deserialize_with_paths(own, paths), arrays):
     np.testing.assert_array_equal(np.asarray(got, np.float32), np.asarray(array, np.float32))
 

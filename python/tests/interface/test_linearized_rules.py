@@ -10,7 +10,7 @@ PEERS = [pytest.param(jax, id="capibara"), pytest.param(oracle, id="jax")]
 
 
 def ruled(jax):
-  """A function whose backward rule is not its derivative, so that the rule is seen to be used."""
+  """A function whose backward rule is not its derivative, which shows that the rule is used."""
   f = jax.custom_vjp(lambda x, y: {"a": x * y.sum(), "b": jax.numpy.sin(x)})
 
   def backward(saved, g):

@@ -1,4 +1,4 @@
-"""Modules that are made when they are imported: each way to import them, under both names, in this process and in a fresh one."""
+"""Modules created on import: every form of import, under both names, in this process and in a fresh one."""
 import importlib
 import importlib.util
 import pathlib

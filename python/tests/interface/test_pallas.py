@@ -1,4 +1,4 @@
-"""Kernels of jax.experimental.pallas, interpreted: the same results as jax's interpreter."""
+"""Kernels of jax.experimental.pallas in interpret mode: the same results as jax's interpreter."""
 import jax as oracle
 import numpy as np
 import pytest

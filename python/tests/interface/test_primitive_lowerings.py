@@ -1,4 +1,4 @@
-"""Primitives of users inside of programs: their lowerings are expanded, on every backend and under every transform, as in jax."""
+"""User-defined primitives inside programs: their lowerings are expanded, on every backend and under every transform, as in jax."""
 import functools
 import os
 import subprocess
@@ -56,7 +56,7 @@ class Peer:
 OURS = Peer(jax, core, ad, batching, mlir, Mesh, PartitionSpec)
 THEIRS = Peer(oracle, oracle_core, oracle_ad, oracle_batching, oracle_mlir, OracleMesh, OracleSpec)
 
-# Each is a program of a peer: peer -> function of X.
+# Each makes a program for a peer: peer -> function of X.
 PROGRAMS = {
   "jit": lambda p: lambda x: p.sine(x) + p.sine(x, scale=3.0),
   "nested jit": lambda p: lambda x: p.jax.jit(lambda y: p.jax.jit(p.sine)(y) + 1)(x),
@@ -311,7 +311,7 @@ def test_effects_keep_a_call_that_nothing_reads():
   assert seen == [1.0, 2.0]
 
 
-# ---- what leaves compiled code is named -------------------------------------------------------------------------------
+# ---- calls out of compiled code are named -----------------------------------------------------------------------------
 
 
 def doubled_by_python(x):

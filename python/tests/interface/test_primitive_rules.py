@@ -1,4 +1,4 @@
-"""The tables of jax.interpreters: rules of the catalog's primitives are read as jax's are, and may be replaced."""
+"""The tables of jax.interpreters: rules of the catalog's primitives can be read as in jax, and replaced."""
 import subprocess
 import sys
 
@@ -52,7 +52,7 @@ import capibara.jax.numpy as jnp
 from capibara.jax.interpreters import ad
 ad.primitive_jvps[jax.lax.cbrt_p] = lambda primals, tangents, **params: (jax.lax.cbrt_p.bind(*primals, **params), 10 * tangents[0])
 print(jax.grad(jnp.cbrt)(8.0), jax.jit(jax.grad(jnp.cbrt))(8.0))
-"""  # in a process of its own: the catalog is shared by all tests
+"""  # in a separate process: all tests share the catalog
   assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split() == ["10.0", "10.0"]
 
 

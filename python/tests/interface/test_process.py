@@ -1,4 +1,4 @@
-"""How the extension behaves in a process: what it loads, what it keeps, threads, forks and Ctrl-C."""
+"""The extension in a process: what it loads and keeps in memory, threads, forks and Ctrl-C."""
 import glob
 import os
 import signal

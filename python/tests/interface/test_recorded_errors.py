@@ -1,4 +1,4 @@
-"""Errors that traced functions record, views of mutable arrays as arguments, and functions of mutable arrays on values: as in jax."""
+"""Errors recorded by traced functions, views of mutable arrays as arguments, and functions of mutable arrays on values: as in jax."""
 import importlib
 import traceback
 
@@ -75,7 +75,7 @@ def test_functions_of_mutable_arrays_on_values(module):
     primitives.ref_addupdate(b, (), old)
   a, b = module.jit(state.run_state(swap))((np.float32(1), np.float32(5)))
   assert (a, b) == (5, 6)
-  if module is jax:  # which jax does not differentiate
+  if module is jax:  # only capibara differentiates this, jax does not
     assert module.grad(lambda x: state.run_state(swap)((x * x, x))[1])(3.0) == 7
 
 

@@ -1,4 +1,4 @@
-"""What print_saved_residuals says: the types and origins that jax prints, with the line of this file that each value comes from."""
+"""print_saved_residuals prints jax's types and origins, with the line of this file that each value comes from."""
 import re
 
 import capibara.jax as jax

@@ -1,4 +1,4 @@
-"""The type stubs of the build are what the library's table and the modules make of them."""
+"""The type stubs of the build match the library's table and the modules."""
 import pathlib
 import subprocess
 import sys
@@ -7,12 +7,12 @@ import pytest
 
 core = pytest.importorskip("capibara._core", reason="the Python extension is not built")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PACKAGE = pathlib.Path(core.__file__).parent  # of the build: the stubs beside the extension, the modules as links
+PACKAGE = pathlib.Path(core.__file__).parent  # in the build: stubs next to the extension, modules as links
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-  """The stubs as the script makes them, in a process in which no test has imported anything."""
+  """The stubs made by the script, in a process in which no test has imported anything."""
   folder = tmp_path_factory.mktemp("stubs")
   subprocess.run([sys.executable, ROOT / "tools" / "python" / "make_stubs.py", folder], check=True, capture_output=True, timeout=300)
   return {path.relative_to(folder): path.read_text() for path in folder.rglob("*.pyi")}

@@ -12,11 +12,11 @@ import pytest
 
 core = pytest.importorskip("capibara._core", reason="the Python extension is not built, which writes the stubs")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PACKAGE = pathlib.Path(core.__file__).parent  # of the build: the stubs beside the extension, the modules as links
+PACKAGE = pathlib.Path(core.__file__).parent  # in the build: stubs next to the extension, modules as links
 TYPES = pathlib.Path(__file__).parent / "types"
 CASES = ROOT / "tests" / "differential"
 
-# The share of the types in signatures that say nothing. It may only fall: lower it when it does.
+# The share of uninformative types in signatures. It may only fall: lower it when it does.
 MOST_ANY = 0.073
 
 
@@ -28,14 +28,14 @@ def mypy(*arguments, tool="mypy"):
 
 
 def errors_of(*files):
-    """What mypy says of files, apart from notes."""
+    """mypy's output for files, without notes."""
     done = mypy("--config-file", TYPES / "mypy.ini", "--cache-dir", ROOT / "build" / "mypy", "--no-error-summary", *files)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return [line for line in done.stdout.splitlines() if ": error: " in line]
 
 
 def snippets(page):
-    """The Python programs of a page that are complete by themselves."""
+    """The Python programs of a page that are complete on their own."""
     return [block for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S) if "import capibara" in block]
 
 
@@ -50,7 +50,7 @@ def test_examples_readme_and_expectations(tmp_path):
 
 
 def test_the_stubs_themselves(tmp_path):
-    assert (PACKAGE / "py.typed").exists()  # without it checkers do not read the stubs of an installed package
+    assert (PACKAGE / "py.typed").exists()  # without it checkers ignore the stubs of an installed package
     config = tmp_path / "mypy.ini"
     config.write_text("[mypy]\nstrict = True\n")
     done = mypy("--config-file", config, "--cache-dir", ROOT / "build" / "mypy_strict", "--follow-imports=silent", "--no-error-summary",
@@ -58,21 +58,21 @@ def test_the_stubs_themselves(tmp_path):
     assert done.stdout + done.stderr == ""
 
 
-# Where a stub says more than the class at run time, or less than the object: what `stubtest` says of the rest is a mistake.
+# Where a stub declares more than the class at run time, or less than the object: all other findings of `stubtest` are mistakes.
 KNOWN = (
     r"metaclass differs$",  # of classes of the extension
     r"disjoint base",
     r"(_core\.Array|numpy\.ndarray)\.\w+ is inconsistent, .*\"(a|arr|x|mod)\"",  # functions whose first parameter is the array
-    r"_core\.Array\.(block_until_ready|copy_to_host_async) is not present",  # of arrays with values alone
+    r"_core\.Array\.(block_until_ready|copy_to_host_async) is not present",  # only arrays with values have them
     r"_core\.\w+\.(__get__|__init__|__new__|from_node_data_and_children)",
-    r"numpy\.ndarray\.(__init__|__new__|__or__|__ror__) is inconsistent",  # users make none of these; classes have | of their own
+    r"numpy\.ndarray\.(__init__|__new__|__or__|__ror__) is inconsistent",  # users do not construct these; classes have their own |
     r"_stub_types failed to import",
-    r"is not present at runtime$",  # attributes that another module adds, or all subclasses have
-    r"numpy\.\w+ variable differs from runtime type capibara\.jax\.numpy\._ufuncs\.ufunc",  # all ufuncs are of one class
-    r"lax\.\w+ is inconsistent, stub does not have \*",  # collectives hand their arguments on
-    r"(Device|Memory|Error|_Grid|_Join)\.__init__",  # of classes that users make no objects of
-    r"stub is a staticmethod but runtime is not$",  # of the extension, whose functions are no methods
-    r"is not a function$",  # but an object of the extension, or a partial
+    r"is not present at runtime$",  # attributes added by another module, or common to all subclasses
+    r"numpy\.\w+ variable differs from runtime type capibara\.jax\.numpy\._ufuncs\.ufunc",  # all ufuncs have one class
+    r"lax\.\w+ is inconsistent, stub does not have \*",  # collectives forward their arguments
+    r"(Device|Memory|Error|_Grid|_Join)\.__init__",  # classes that users do not construct
+    r"stub is a staticmethod but runtime is not$",  # of the extension, whose functions are not methods
+    r"is not a function$",  # it is an object of the extension, or a partial
     r"debug\.log is ",
     r"checkify\.ErrorCategory is not a recognised type alias",
 )
@@ -92,11 +92,11 @@ def test_stubs_written_by_hand_describe_what_is_there(tmp_path):
     assert found == [] and "capibara._core.Array" in done.stdout, "\n".join(found) + done.stderr
 
 
-# ---- how much the signatures say -------------------------------------------------------------------------------------
+# ---- how informative the signatures are ------------------------------------------------------------------------------
 
 
 def annotations(path):
-    """The types in the signatures of a module's public functions and methods: None where there is none."""
+    """The types in the signatures of a module's public functions and methods: None if there is none."""
     found = []
 
     def visit(body):
@@ -114,7 +114,7 @@ def annotations(path):
 
 
 def public_modules():
-    """The stub of each public module, or the module itself where it has none."""
+    """The stub of each public module, or the module itself if it has none."""
     for path in sorted(PACKAGE.rglob("*.py*")):
         parts = path.relative_to(PACKAGE).parts
         hand_written = path.suffix == ".py" and not path.with_suffix(".pyi").exists()
@@ -136,7 +136,7 @@ def test_few_signatures_say_nothing():
 # ---- every call that the library accepts -----------------------------------------------------------------------------
 
 
-# Calls that work, here and in jax, although jax's own types do not allow them.
+# Calls that work, here and in jax, although jax's own type annotations do not allow them.
 LOOSE = {
     "jax.lax.dot(an_array, an_array, dimension_numbers=((0, 0), ((), ())))",
     "jax.lax.dot_general(an_array, an_array, ((1, 1), ((), ())))",
@@ -176,7 +176,7 @@ def load_cases():
 
 
 def expression(makers, value):
-    """An argument as Python that has the same type."""
+    """A Python expression with the type of an argument."""
     import numpy as np
     if isinstance(value, (np.ndarray, np.generic)):
         return "an_array"
@@ -199,7 +199,7 @@ def expression(makers, value):
 
 
 def type_text(value):
-    """The type of a result as a program would write it; None where nothing is said of it."""
+    """The type of a result as a program would write it; None if it is not checked."""
     import capibara.jax as jax
     if isinstance(value, jax.Array):
         return "Array"
@@ -246,7 +246,7 @@ def test_every_call_of_the_differential_tests(tmp_path):
                 lines[call] = type_text(function(*map(made, case.args), **{name: made(value) for name, value in case.kwargs.items()}))
 
             jax.eval_shape(traced)
-        except Exception:  # a call that is refused: its types may be wrong
+        except Exception:  # a rejected call: its types may be wrong
             continue
         kinds.setdefault(lines[call], f"result_{len(kinds)}")
     program = ["from collections.abc import Callable", "from typing import Any", "import numpy as np", "import capibara.jax as jax",

@@ -1,4 +1,4 @@
-"""How often functions are traced, told by what they append to a list; run under jax and under capibara."""
+"""Counts how often functions are traced, by what they append to a list; run under jax and under capibara."""
 import functools
 import gc
 import json

@@ -1,4 +1,4 @@
-"""Runs the engine's transform programs through capibara.jax: traced, evaluated equation by equation, held to jax's values.
+"""Runs the transform programs of the C++ tests through capibara.jax: traces them, evaluates each equation, and compares with jax's values.
 
 usage: python transform_programs.py ORACLE_FOLDER [BODY...]; prints a line for each failure and 'N passed, M failed'.
 """
@@ -20,7 +20,7 @@ import make_transforms  # noqa: E402
 
 
 def eval_jaxpr(jaxpr, consts, *args):
-  """The interpreter of jax's documentation, in our words: every equation is bound again."""
+  """The interpreter of jax's documentation, written anew: every equation is bound again."""
   values = {}
 
   def read(atom):
@@ -58,7 +58,7 @@ def check(record):
   program = jax.make_jaxpr(define(f))(*args)
   run = lambda *args: eval_jaxpr(program.jaxpr, program.consts, *args)  # noqa: E731
   if "custom_lin" in str(program):
-    run = jax.jit(run)  # it has no value, in jax neither: only dead-code elimination removes it
+    run = jax.jit(run)  # it has no value, nor has it in jax: only dead-code elimination removes it
   outputs = run(*args)
   expected_outputs = [value for key, value, *_ in record.arrays if key == "output"]
   if len(outputs) != len(expected_outputs):

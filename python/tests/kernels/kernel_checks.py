@@ -1,4 +1,4 @@
-"""What the tests of fused kernels share: operands, comparisons with another library's results, refusals."""
+"""Shared by the tests of fused kernels: operands, comparisons with another library's results, rejected calls."""
 
 import jax as oracle
 import numpy as np

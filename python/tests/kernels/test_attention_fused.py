@@ -1,4 +1,4 @@
-"""Attention that programs write out, jax.nn.dot_product_attention among them: it prints as in jax and runs fused."""
+"""Attention written out in programs, including jax.nn.dot_product_attention: it prints as in jax and runs fused."""
 
 import re
 
@@ -23,7 +23,7 @@ def operands(queries=QUERIES, keys=KEYS, groups=GROUPS):
 
 
 def mask(*leading):
-  """Half of all keys; the fourth query sees none."""
+  """A mask that keeps half of all keys; the fourth query sees none."""
   seen = np.random.RandomState(3).rand(*leading, QUERIES, KEYS) < 0.5
   seen[..., 3, :] = False
   return seen
@@ -68,14 +68,14 @@ def gradient(library, function, weights):
 
 
 def compiled(function, *arrays, folder):
-  """The results under jit, and the text of the program as it was compiled."""
+  """The results under jit, and the text of the compiled program."""
   results = jax.jit(function, compiler_options={"xla_dump_to": str(folder)})(*arrays)
   last = {path.parent: path for path in sorted(folder.glob("*/*-fuse.txt"))}
   return results, "\n".join(path.read_text() for path in last.values())
 
 
 def whole(text):
-  """What runs in every call: without loops and branches, in which calls that are not ordinary compute the definition."""
+  """The part that runs in every call: without loops and branches, in which unusual calls compute the definition."""
   text = re.sub(r"(?ms)^let jaxpr\d* = \{.*?^  in [^\n]*\} in$", "", text)
   return "\n".join(line for line in text.splitlines() if not line.startswith(" " * 6))
 
@@ -108,7 +108,7 @@ def test_gradients_of_attention_are_those_of_jax(name, dtype, tolerance, tmp_pat
   want = oracle.jit(gradient(oracle, attention(oracle, OPTIONS[name]), weights))(
       *(oracle.numpy.asarray(x, dtype) for x in arrays))
   close(got, want, tolerance)
-  # The log-sum-exp does not tell what a row gives that a bias and a condition hide together: it stays written out.
+  # The log-sum-exp does not determine the result of a row hidden by both a bias and a condition: it stays written out.
   hidden_twice = "bias" in OPTIONS[name] and len(OPTIONS[name]) > 1
   assert ("flash_attention_grad[" in text) != hidden_twice
 
@@ -244,7 +244,7 @@ def test_probabilities_that_are_read_stay_written_out(tmp_path):
   assert "flash_attention" not in text
 
 
-# --- programs beside the pattern -----------------------------------------------------------------------------------------
+# --- programs close to the pattern ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(0, 64, 4, 32), (2, 0, 4, 32)])
@@ -304,7 +304,7 @@ def test_logits_that_overflow_float16_are_as_in_jax(derivative):
     close(got, want, 1e-2)
 
 
-# A NaN among the values, in blocks that queries see and in those that they do not: 0 times NaN is NaN.
+# A NaN among the values, in blocks that queries see and in blocks that they do not: 0 times NaN is NaN.
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["causal", "causal window", "lengths of keys, causal", "bias, causal", "mask of batches"])
 def test_nan_and_infinite_values_are_where_jax_has_them(name, value):

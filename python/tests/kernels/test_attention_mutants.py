@@ -1,4 +1,4 @@
-"""Programs around attention that is written out, each changed in one or two places: jit gives what jax gives, NaN and inf included."""
+"""Programs around written-out attention, each changed in one or two places: jit gives jax's results, including NaN and inf."""
 
 import itertools
 
@@ -10,7 +10,7 @@ oracle = pytest.importorskip("jax", reason="the peer is not installed")
 
 import capibara.jax as jax
 
-# Operands of 4096 elements run fused; 128 keys are several blocks, of which causal order skips some.
+# Operands of 4096 elements run fused; 128 keys are several blocks, some of which causal order skips.
 LENGTH, SIZE = 128, 32
 TOLERANCE = {"float32": 3e-5, "bfloat16": 4e-2, "float16": 6e-3}
 
@@ -239,8 +239,8 @@ def test_values_are_those_of_jax(name):
   compared(got, mutant.program(oracle)(*(oracle.numpy.asarray(x, mutant.dtype) for x in arrays)), mutant.dtype)
 
 
-# Their gradients are differences of large numbers that are equal but for rounding: a sum of probabilities does not
-# depend on a column of biases, nor a mean on its weights where all values are the same.
+# Their gradients are differences of large numbers that are equal except for rounding: a sum of probabilities does not
+# depend on a column of biases, nor does a mean on its weights if all values are the same.
 ROUNDING_ALONE = ("s + column", "v of 3e38")
 
 

@@ -21,7 +21,7 @@ KEY = np.array([7, 2026], "uint32")
 
 
 def threefry(k0, k1, x0, x1):
-  """The block function of Salmon et al., on Python's side of the comparison."""
+  """The block function of Salmon et al., in Python for comparison."""
   word = np.uint64(0xffffffff)
   x0, x1 = (np.array(x, np.uint64) for x in np.broadcast_arrays(x0, x1))
   schedule = [np.uint64(k0), np.uint64(k1), np.uint64(k0) ^ np.uint64(k1) ^ np.uint64(0x1BD11BDA)]
@@ -35,7 +35,7 @@ def threefry(k0, k1, x0, x1):
 
 
 def philox(k0, k1, words):
-  """Philox-4x32 of the same authors, with seven rounds."""
+  """Philox-4x32 by the same authors, with seven rounds."""
   word, shift = np.uint64(0xffffffff), np.uint64(32)
   words = [np.array(x, np.uint64) for x in np.broadcast_arrays(*words)]
   for i in range(7):
@@ -46,7 +46,7 @@ def philox(k0, k1, words):
 
 
 def dropout(rate, batch, heads, queries, keys):
-  """What dropout multiplies shares by: 0, or the inverse of the probability of not being 0."""
+  """The factors by which dropout multiplies probabilities: 0, or the inverse of the keep probability."""
   threshold = round(rate * 65536)
   row, column = np.arange(queries)[:, None], np.arange(keys)[None]
   place = 16 * (column >> 2 & 1) + 8 * (column & 1) + 4 * (column >> 1 & 1) + 2 * (column >> 3 & 1) + (row >> 3 & 1)
@@ -57,7 +57,7 @@ def dropout(rate, batch, heads, queries, keys):
     bit = lambda word, at: word >> (at % 32).astype(np.uint64) & np.uint64(1)
 
     def number(at):
-      """Of eight binary digits."""
+      """A number of eight binary digits."""
       upper = (bit(word, at) << np.uint64(4 + i) for i, word in enumerate(words))
       lower = ((bit(word, at + 13) ^ bit(words[(i + 1) % 4], at + 37)) << np.uint64(i) for i, word in enumerate(words))
       return sum(upper) + sum(lower)
@@ -78,7 +78,7 @@ def positions_seen(queries, keys, causal=False, window=None, sinks=0, prefix=0, 
 
 
 def definition(q, k, v, seen=True, bias=None, scale=None, factors=None):
-  """softmax attention, all at once; rows that see nothing are 0."""
+  """Plain softmax attention; rows that see nothing are 0."""
   xp = oracle.numpy
   k, v = (xp.repeat(x, q.shape[1] // k.shape[1], axis=1) for x in (k, v))
   logits = xp.einsum("bhnd,bhmd->bhnm", q, k) * (q.shape[3] ** -0.5 if scale is None else scale)
@@ -127,7 +127,7 @@ def make_options(seed, batch, heads, queries, keys):
   }
 
 
-# batch, heads, heads of keys, queries, keys, head_dim, value_dim
+# batch, heads, key heads, queries, keys, head_dim, value_dim
 SIZES = [(1, 1, 1, 1, 1, 1, 1), (2, 4, 2, 5, 7, 3, 2), (1, 2, 2, 64, 64, 16, 16), (2, 2, 1, 70, 133, 24, 40), (1, 4, 1, 1, 150, 32, 32),
          (1, 1, 1, 97, 1, 5, 5)]
 
@@ -138,7 +138,7 @@ def operands(sizes, seed=0):
 
 
 def check(sizes, options, dtype="float32", wrap=lambda f: f):
-  """Values and gradients, of the bias too, against float64."""
+  """Values and gradients, including the bias's, against float64."""
   with oracle.enable_x64(True):
     q, k, v = (np.asarray(jnp.asarray(x).astype(dtype).astype("float32")) for x in operands(sizes))
     slope = draw(9, *q.shape[:3], v.shape[3])
@@ -234,7 +234,7 @@ def test_dropout_under_vmap_is_that_of_each_example():
 
 
 def on_xla(function, *arguments):
-  """The results of XLA's CPU backend for the text that a program lowers to."""
+  """The results of XLA's CPU backend for a program's lowered text."""
   sys.path.insert(0, str(Path(__file__).parents[3] / "tests" / "oracle"))
   import judge
   try:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.wide
 
 
 def mask(words, size, rate):
-  """The elements kept, by the definition in numpy: 16 bits of threefry2x32 for each."""
+  """The elements kept, from the definition in numpy: 16 bits of threefry2x32 for each."""
   def rotate(x, r):
     return (x << np.uint32(r)) | (x >> np.uint32(32 - r))
   blocks = (size + 3) // 4

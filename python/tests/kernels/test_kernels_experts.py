@@ -59,7 +59,7 @@ def test_routing_has_the_values_of_its_definition(wrap, renormalize, factor):
 
 
 def losses(jax, top_k, renormalize, balance, factors):
-  """weights and loss by softmax, top_k and one_hot."""
+  """weights and loss with softmax, top_k and one_hot."""
   def loss(logits):
     logits = logits.astype("float32")
     values, experts = jax.lax.top_k(logits, top_k)
@@ -111,7 +111,7 @@ def test_the_gradient_of_routing_is_the_limit_of_differences():
 
 
 def grouped(x, weights, sizes):
-  """In float64, group by group."""
+  """The definition in float64, group by group."""
   x, weights = np.asarray(x, "float64"), np.asarray(weights, "float64")
   out, row = np.zeros((x.shape[0], weights.shape[2])), 0
   for group, size in enumerate(sizes):
@@ -153,7 +153,7 @@ def test_ragged_dot_keeps_the_text_of_jax():
 
 
 def expert_layer(module, tokens, gate, up, down, top_k, gated=None):
-  """Every expert on every token."""
+  """The definition: every expert runs on every token."""
   x = tokens.reshape(-1, tokens.shape[-1])
   values, experts = module.lax.top_k(x @ gate, top_k)
   weights = module.nn.softmax(values)

@@ -1,4 +1,4 @@
-"""The linear recurrence of capibara.kernels against its definition, its derivatives, and associative_scan by way of it."""
+"""The linear recurrence of capibara.kernels against its definition, its derivatives, and associative_scan based on it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Matrix products by strategy and precision, and einsum under a limit, against numpy, jax and float64."""
+"""Matmuls by strategy and precision, and einsum with a memory limit, against numpy, jax and float64."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from kernel_checks import close, draw, refuses
 pytestmark = pytest.mark.wide
 
 
-# --- matrix products -------------------------------------------------------------------------------------------------
+# --- matmuls ---------------------------------------------------------------------------------------------------------
 
 PAIRS = [((5, 7), (7, 3)), ((7,), (7, 3)), ((5, 7), (7,)), ((7,), (7,)), ((2, 5, 7), (7, 3)), ((5, 7), (2, 7, 3)), ((2, 1, 5, 7), (3,
     7, 4)),
@@ -66,7 +66,7 @@ def test_precisions_round_the_operands():
   assert 1e-5 < error("float16") < 2e-3
   rounded = jnp.asarray(a).astype("bfloat16").astype("float32") @ jnp.asarray(b).astype("bfloat16").astype("float32")
   close(kernels.optimized_matmul(a, b, precision="bfloat16"), rounded, 1e-5)
-  # Of low types the sums are float32, whatever the split.
+  # Low-precision types accumulate in float32, whatever the split.
   low = [jnp.asarray(x).astype("bfloat16") for x in (a, b)]
   for strategy in ("local", "split_k"):
     got = kernels.adaptive_matmul(*low, tpu_strategy=strategy)
@@ -126,7 +126,7 @@ def largest(equation, operands, **options):
 
 
 def test_a_limit_changes_the_order_before_it_slices():
-  # Fewest operations make an intermediate of 2000 * 2000; the other order none above 2000 * 3.
+  # The order with fewest operations has an intermediate of 2000 * 2000; the other order none above 2000 * 3.
   operands = [draw(0, 2000, 3), draw(1, 3, 2000), draw(2, 2000, 1500), draw(3, 1500, 4)]
   size, text = largest("ij,jk,kl,lm->im", operands)
   assert "sliced" not in text and size <= 2000 * 1500
@@ -143,7 +143,7 @@ def test_slices_keep_every_intermediate_below_the_limit():
     size, text = largest(equation, operands, memory_limit=limit)
     assert size <= limit and "sliced along" in text, text
   close(kernels.einsum_optimize(equation, operands, memory_efficient=True, memory_limit=100), np.einsum(equation, *operands), 1e-4)
-  # Without a limit of its own: no intermediate above the largest operand or result.
+  # Without an explicit limit: no intermediate above the largest operand or result.
   assert largest(equation, operands)[0] <= 20 * 24 * 28 * 12
 
 

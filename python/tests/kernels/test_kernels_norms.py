@@ -101,7 +101,7 @@ def test_gradients_are_those_of_float64(dtype, wrap):
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 @pytest.mark.parametrize("columns", [1, 3, 4, 15, 16, 17, 64, 131])
 def test_softmax_of_rows_with_infinities(columns, dtype):
-  """Masked elements are exactly 0 and leave the others as they are; a row without a finite greatest element is NaN, and no other."""
+  """Masked elements are exactly 0 and do not affect the others; a row without a finite maximum is NaN, and no other row is."""
   x = draw(3, 6, columns, scale=20)
   x[1, ::2] = x[2, :] = -np.inf
   x[3, 0], x[4, -1] = np.inf, np.nan
@@ -175,7 +175,7 @@ def test_each_is_one_operation_forwards_and_backwards():
 
 
 def test_cross_entropy_keeps_no_array_of_probabilities():
-  """What the compiled loss and gradient hold besides logits and gradient is far less than one of them."""
+  """Besides logits and gradient, the compiled loss and gradient need far less memory than one of them."""
   logits, labels = jnp.zeros((256, 4096)), jnp.zeros(256, "int32")
   forward = jax.jit(kernels.cross_entropy).lower(logits, labels).compile().memory_analysis()
   assert forward.temp_size_in_bytes < logits.nbytes / 50
@@ -191,7 +191,7 @@ def test_labels_beyond_the_classes_are_nan_and_ignored_ones_zero():
   assert np.isnan(np.asarray(loss)).tolist() == [False, True, True, False, False]
   assert np.isnan(np.asarray(gradient)).all(1).tolist() == [False, True, True, False, False]
   assert float(loss[4]) == 0 and not np.asarray(gradient[4]).any()
-  # An ignored row stays out of it even where its logits are no numbers.
+  # An ignored row has no effect even if its logits are NaN.
   x[4] = np.nan
   assert float(kernels.cross_entropy(x, labels)[4]) == 0
   assert not np.asarray(jax.grad(lambda x: kernels.cross_entropy(x, labels).sum())(x)[4]).any()
@@ -236,7 +236,7 @@ def test_fast_layer_norm_is_layer_norm(memory_efficient):
   close(norm(X, SCALE), kernels.layer_norm(X, SCALE, jnp.zeros(20)), 1e-6)
   loss = lambda norm: lambda *args: (norm(*args) * ROWS).sum()
   close(jax.grad(loss(norm), (0, 1, 2))(X, SCALE, bias), jax.grad(loss(kernels.layer_norm), (0, 1, 2))(X, SCALE, bias), 1e-5)
-  # What is kept for the backward pass: the operands, or the statistics of the rows too.
+  # Residuals of the backward pass: the operands, or also the statistics of the rows.
   kept = jax.tree.leaves(jax.vjp(norm, X, SCALE, bias)[1])
   assert any(leaf.shape == (4, 6) for leaf in kept) is not memory_efficient
 

@@ -21,7 +21,7 @@ def draw(seed, *shape, dtype="float32"):
 
 
 def scores(x, codebook, metric):
-  """What the nearest code has most of, in float64: [rows, codes]."""
+  """Scores whose maximum is the nearest code, in float64: [rows, codes]."""
   x, codebook = np.asarray(x, "float64"), np.asarray(codebook, "float64")
   if metric == "euclidean":
     return -((x[:, None] - codebook) ** 2).sum(-1)
@@ -32,7 +32,7 @@ def scores(x, codebook, metric):
 
 
 def check(codes, x, codebook, metric, epsilon=1e-6):
-  """Each code is nearest, up to rounding of the scores."""
+  """Checks that each code is nearest, up to rounding of the scores."""
   codes, all_scores = np.asarray(codes), scores(x, codebook, metric)
   assert codes.dtype == "int32" and codes.shape == all_scores.shape[:1]
   got = np.take_along_axis(all_scores, codes[:, None], 1)[:, 0]
@@ -68,7 +68,7 @@ def test_codes_far_from_zero_are_told_apart(offset):
 
 @pytest.mark.parametrize("size", [10, 1e3, 1e6])
 def test_codes_are_exact_beside_large_elements(size):
-  """A few elements that are much larger than the rest leave the rest no digits in what codes are first compared as."""
+  """With a few elements much larger than the rest, the low precision of the first comparison leaves the rest no digits."""
   random = np.random.RandomState(5)
   x, codebook = random.randn(300, 24), random.randn(128, 24)
   x[:, 3] *= size
@@ -79,7 +79,7 @@ def test_codes_are_exact_beside_large_elements(size):
 
 
 def test_clusters_of_near_codes_are_told_apart():
-  """More candidates than there is room for: the codes of a cluster differ in the last bits of a bfloat16."""
+  """More candidates than slots: the codes of a cluster differ in the last bits of a bfloat16."""
   centers = np.random.RandomState(0).randn(8, 1, 16) * 10
   codebook = jnp.asarray((centers + 1e-3 * np.random.RandomState(1).randn(8, 80, 16)).reshape(-1, 16), "float32")
   x = codebook[::3] + 1e-4 * draw(2, 214, 16)
@@ -121,7 +121,7 @@ def test_no_vectors():
 
 
 def test_long_inputs_go_by_blocks():
-  """Where no kernel serves, the composition runs by blocks of vectors: nothing of vectors x codes is in the program."""
+  """Without a kernel, the composition runs by blocks of vectors: the program has no array of vectors x codes."""
   text = jax.jit(kernels.vq_encode).lower(draw(0, 20001, 8), draw(1, 300, 8)).as_text()
   assert "20001x300" not in text and "stablehlo.while" in text
 
@@ -202,7 +202,7 @@ def test_straight_through_gradients(name):
 
 
 def test_what_has_a_gradient():
-  """Of the quantized vectors the inputs alone; of the loss, each side by its own cost."""
+  """The quantized vectors have a gradient only for the inputs; the loss for each side, weighted by its own cost."""
   quantized = lambda x, c, **options: kernels.vq_quantize(x, c, **options).quantized.sum()
   loss = lambda x, c, **options: kernels.vq_quantize(x, c, **options).loss
   dx, dc = jax.grad(quantized, (0, 1))(X, CODEBOOK)
@@ -223,7 +223,7 @@ def test_batches_stay_one_operation():
   assert (np.asarray(got) == np.asarray(kernels.vq_encode(X, CODEBOOK))).all()
 
 
-# ---- codebooks that learn --------------------------------------------------------------------------------------------
+# ---- learning codebooks ----------------------------------------------------------------------------------------------
 
 
 def test_moving_averages():
@@ -287,13 +287,13 @@ def test_kmeans_is_lloyds():
 
 
 def test_kmeans_plus_plus_draws_by_distance():
-  """Far points are drawn with certainty, points on top of a drawn one never."""
+  """Far points are always drawn, points identical to a drawn one never."""
   x = np.zeros((100, 2), "float32")
   x[30], x[60] = (1000, 0), (0, 1000)
   for seed in range(5):
     rows = np.asarray(kernels.kmeans_plus_plus(x, 3, jax.random.key(seed)))
     assert sorted(map(tuple, rows)) == [(0, 0), (0, 1000), (1000, 0)]
-  # The second of two: by the square of its distance.
+  # The second of two is drawn with probability proportional to its squared distance.
   line = np.array([[0], [0], [0], [0], [1], [2]], "float32")
   seconds = [float(kernels.kmeans_plus_plus(line, 2, jax.random.key(s))[1, 0]) for s in range(300)
              if float(kernels.kmeans_plus_plus(line, 2, jax.random.key(s))[0, 0]) == 0]

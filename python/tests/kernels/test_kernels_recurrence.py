@@ -39,7 +39,7 @@ def sigmoid(x):
 
 def scan_definition(u, delta, A, B, C, D=None, z=None, delta_bias=None, *, delta_softplus=False, initial_state=None,
                     segment_ids=None):
-  """Step by step; leading axes are batches."""
+  """The selective scan step by step; leading axes are batches."""
   wide = lambda x: None if x is None else np.asarray(x).astype("float64")
   u, delta, A, B, C, D, z, delta_bias, state = map(wide, (u, delta, A, B, C, D, z, delta_bias, initial_state))
   step = delta + (0 if delta_bias is None else delta_bias)
@@ -57,7 +57,7 @@ def scan_definition(u, delta, A, B, C, D=None, z=None, delta_bias=None, *, delta
 
 
 def ssd_definition(x, dt, A, B, C, D=None, z=None, dt_bias=None, *, dt_softplus=False, initial_state=None, segment_ids=None):
-  """As a selective scan of each head."""
+  """The definition as a selective scan of each head."""
   x, dt, B, C = (np.asarray(a).astype("float64") for a in (x, dt, B, C))
   heads, dim, repeats = x.shape[-2], x.shape[-1], x.shape[-2] // B.shape[-2]
   ys, last = [], []
@@ -76,7 +76,7 @@ def ssd_definition(x, dt, A, B, C, D=None, z=None, dt_bias=None, *, dt_softplus=
 
 
 def scan_operands(shape, state, options, seed=0):
-  """(positional arguments, keywords); `options` names those that are given."""
+  """(positional arguments, keywords); `options` names the optional ones that are passed."""
   *batch, length, dim = shape
   rows = lambda k: draw(seed + k, *shape)
   args = dict(u=rows(0), delta=0.5 * rows(1) if "softplus" in options else 0.1 * np.abs(rows(1)),
@@ -118,7 +118,7 @@ def ssd_operands(shape, groups, state, options, seed=0):
 
 ALL = ("D", "z", "bias", "initial", "softplus", "segments")
 OPTIONS = [(), *((one,) for one in ALL), ("D", "z", "softplus", "bias"), ("z", "segments", "initial"), ALL]
-# Ragged, tiny, a length of one, several chunks, dims that fill no vector and several blocks of channels.
+# Ragged, tiny, a length of one, several chunks, dims that do not fill a vector, and several blocks of channels.
 SCAN_SHAPES = [((1, 1), 1), ((3, 2), 5), ((2, 7, 5), 3), ((64, 16), 16), ((2, 130, 17), 16), ((1, 65, 150), 4), ((2, 2, 9, 33), 8)]
 SSD_SHAPES = [((1, 1, 1), 1, 1), ((5, 2, 3), 1, 4), ((2, 70, 4, 8), 2, 16), ((2, 3, 9, 2, 5), 2, 3), ((130, 3, 16), 1, 24)]
 
@@ -139,7 +139,7 @@ def test_ssd_is_its_definition(shape, groups, state, options):
   close(kernels.ssd(**args, **static, return_last_state=True), want, 2e-5)
 
 
-# Chunks longer than a kernel's pieces, columns in several tasks and in vectors that they do not fill, states in many tiles.
+# Chunks longer than a kernel's pieces, columns in several tasks and in partial vectors, states in many tiles.
 @pytest.mark.parametrize("chunk", [1, 13, 100, 200])
 @pytest.mark.parametrize("shape, groups, state", [((170, 1, 70), 1, 37), ((2, 150, 6, 13), 3, 128)], ids=str)
 def test_ssd_by_chunks_of_any_size(shape, groups, state, chunk):
@@ -160,7 +160,7 @@ def test_narrow_floats_keep_a_wide_state(dtype, wrap):
   assert (str(y.dtype), str(last.dtype)) == (dtype, "float32")
   rounded = {k: np.asarray(v.astype("float32")) for k, v in narrow.items()}
   want = scan_definition(**rounded, **static)
-  close(last, want[1], 1e-5)  # of the rounded operands nothing more is lost
+  close(last, want[1], 1e-5)  # nothing is lost beyond the rounding of the operands
   close(y, want[0], TOLERANCE[dtype])
 
   args, static = ssd_operands((2, 70, 4, 8), 2, 16, ALL)
@@ -185,7 +185,7 @@ def test_wide_floats_are_exact():
 
 
 def scan_plain(jax):
-  """The definition as a program of jax, of which jax makes the derivatives."""
+  """The definition as a jax program, differentiated by jax."""
   jnp = jax.numpy
 
   def run(u, delta, A, B, C, D=None, z=None, delta_bias=None, *, delta_softplus=False, initial_state=None, segment_ids=None):
@@ -240,7 +240,7 @@ KINDS = {
 
 
 def loss(module, function, static, weights):
-  """Of the output and of the last state, so that both have cotangents."""
+  """A loss of the output and of the last state, so that both have cotangents."""
   def run(args):
     y, last = function(**args, **static)
     return (y * weights[0]).sum() + (module.numpy.sin(last) * weights[1]).sum()
@@ -359,7 +359,7 @@ def test_large_decays_are_zero_and_growth_is_infinite():
 def test_empty_operands(shape, state):
   args, static = scan_operands(shape, state, ALL)
   y, last = kernels.selective_scan(**args, **static, return_last_state=True)
-  close((y, last), scan_definition(**args, **static), 1e-5)  # without states the skip and the gate are left
+  close((y, last), scan_definition(**args, **static), 1e-5)  # without states only the skip and the gate remain
   grads = jax.grad(lambda given: kernels.selective_scan(**given, **static).sum())(args)
   assert all(grads[k].shape == args[k].shape for k in args) and not np.asarray(grads["A"]).any()
   dims = shape[:-1] + (2, shape[-1])
@@ -422,7 +422,7 @@ def test_the_length_may_be_any_axis_but_the_last():
 
 @pytest.mark.parametrize("kind", ["selective_scan", "ssd"])
 def test_states_that_only_the_gradient_reads_are_kept_for_it_alone(kind):
-  """Compiled without a gradient, the states at the starts of chunks have no memory, and results are the same."""
+  """Compiled without a gradient, states at the starts of chunks are not stored, and results are the same."""
   if kind == "ssd":
     args, static = ssd_operands((130, 3, 16), 1, 24, ALL)
     function = lambda given: kernels.ssd(**given, **static, chunk_size=2)

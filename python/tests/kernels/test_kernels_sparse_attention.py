@@ -1,4 +1,4 @@
-"""capibara.kernels: sparse_attention is attention in which the blocks that a pattern leaves out are masked."""
+"""capibara.kernels: sparse_attention equals attention with a mask over the blocks that a pattern leaves out."""
 
 import numpy as np
 import pytest
@@ -14,12 +14,12 @@ pytestmark = pytest.mark.wide
 
 
 def tokens_of(blocks, size, queries, keys):
-  """Blocks spread to tokens."""
+  """Expands blocks to tokens."""
   return np.repeat(np.repeat(blocks, size, -2), size, -1)[..., :queries, :keys]
 
 
 def seen(pattern, size, queries, keys, segments=None, causal=False, window=None, sinks=0, global_blocks=1, prefix=0):
-  """Which token sees which, by the words of the documentation; not for random blocks."""
+  """Which token sees which, as the documentation defines it; not for random blocks."""
   i, j = np.arange(queries)[:, None], np.arange(keys)[None]
   row, column = i // size, j // size
   order = (j <= i) | (not causal)
@@ -51,7 +51,7 @@ Q, K, V, SLOPE = draw(0, 2, 4, 70, 8), draw(1, 2, 2, 70, 8), draw(2, 2, 2, 70, 8
 
 
 def check(sparse, mask):
-  """Values and gradients are those of dense attention with a mask."""
+  """Checks that values and gradients equal those of dense attention with a mask."""
   dense = lambda q, k, v: kernels.flash_attention(q, k, v, attention_mask=mask)
   loss = lambda f: lambda *args: (f(*args) * SLOPE).sum()
   for wrap in (lambda f: f, jax.jit):
@@ -80,7 +80,7 @@ def test_lists_of_blocks():
 
 
 def kept_blocks(count, size, **options):
-  """Which blocks a pattern keeps: values that tell blocks of keys apart, logits that are all 0."""
+  """The blocks that a pattern keeps, found with values that distinguish blocks of keys and logits that are all 0."""
   length = count * size
   value = jnp.repeat(jnp.eye(count), size, 0)[None, None]
   zero = jnp.zeros((1, 1, length, 4))

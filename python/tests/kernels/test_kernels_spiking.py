@@ -30,7 +30,7 @@ def surrogate_slope(jnp, name, k, d):
 
 def plain(jax, x, threshold=1.0, leak_rate=0.1, reset="hard", reset_value=0.0, surrogate="atan", slope=None, detach_reset=False,
           initial_potential=None, return_potential=False, loop=False):
-  """The definition, on jax's scan or as a loop."""
+  """The definition, with jax's scan or as a loop."""
   jnp = jax.numpy
   k = SLOPES[surrogate] if slope is None else slope
 
@@ -69,7 +69,7 @@ def fused(x, **options):
 @pytest.mark.parametrize("reset", RESETS)
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_spikes_are_those_of_the_definition(reset, wrap):
-  """Quarters and a leak of one half are exact in binary: spikes are equal, at the threshold itself too."""
+  """Quarters and a leak of one half are exact in binary: spikes are equal, even exactly at the threshold."""
   x = np.random.RandomState(0).randint(-4, 8, (50, 37)).astype("float32") / 4
   options = dict(threshold=0.75, leak_rate=0.5, reset=reset, reset_value=-0.25, return_potential=True)
   spikes, potential = wrap(lambda x: fused(x, **options))(x)
@@ -86,7 +86,7 @@ def test_spikes_are_those_of_the_definition(reset, wrap):
 @pytest.mark.parametrize("steps, neurons", [(1, 1), (7, 3), (3, 1000), (400, 17), (5, 4099)])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_shapes_and_types(steps, neurons, dtype):
-  """Inputs of 1/8 steps are exact in every type, and so are spikes."""
+  """Inputs in steps of 1/8 are exact in every type, and so are spikes."""
   x = jnp.asarray(np.random.RandomState(1).randint(-4, 8, (steps, neurons)) / 8, dtype)
   spikes, potential = fused(x, threshold=0.5, leak_rate=0.25, return_potential=True)
   assert str(spikes.dtype) == dtype and str(potential.dtype) == "float32"
@@ -98,7 +98,7 @@ def test_shapes_and_types(steps, neurons, dtype):
 
 @pytest.mark.parametrize("neurons", [1 << 19, (1 << 19) + 16, (1 << 19) + 5])
 def test_results_larger_than_caches(neurons):
-  """Of 16 MiB and more, in rows of whole cache lines and others. All values are exact in binary."""
+  """Results of 16 MiB and more, with and without rows of whole cache lines. All values are exact in binary."""
   x = np.random.RandomState(3).randint(-4, 8, (9, neurons)).astype("float32") / 8
   slope = np.random.RandomState(4).randint(-4, 5, (9, neurons)).astype("float32")
   options = dict(threshold=0.5, leak_rate=0.5, reset="soft", surrogate="straight_through")
@@ -148,7 +148,7 @@ def test_gradients_in_double_precision(surrogate):
 
 
 def test_a_gradient_is_a_finite_difference_of_the_potential():
-  """Below the threshold nothing spikes, and the potential after the last step is smooth in the inputs."""
+  """Below the threshold there are no spikes, and the potential after the last step is smooth in the inputs."""
   with jax.enable_x64(True):
     x = np.random.RandomState(0).rand(6, 5) * 0.1
     f = lambda x: (kernels.spiking_neuron(x, 10.0, 0.3, surrogate="rectangle", return_potential=True)[1] ** 2).sum()
@@ -184,7 +184,7 @@ def test_under_transforms(name):
 
 
 def test_second_derivatives():
-  """jax's scan loses a part of them (0.10.2): the derivative of a spike that an outer gradient reads. Its loops do not."""
+  """jax's scan (0.10.2) drops a part of them: the derivative of a spike that an outer gradient reads. Its loops do not."""
   x, weights = X[:8, 0], WEIGHTS[:8, 0]
   twice = lambda jax, f: jax.jit(jax.grad(lambda x: (jax.grad(lambda v: (f(v) * weights * v).sum())(x) * weights).sum()))(x)
   for reset in RESETS:

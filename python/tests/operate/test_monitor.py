@@ -89,7 +89,7 @@ def test_operations_outside_of_jit_count_once():
     y = jnp.ones((32, 32))
     once = counted(lambda: jax.jit(square)(y))
     assert once == counted(lambda: square(y)) == {"float32": 2 * 32**3}
-    # What a counted operation consists of is a part of it: a loop of five products, and a rule that calls a jitted function.
+    # Parts of a counted operation are counted in it: a loop of five matmuls, and a rule that calls a jitted function.
     looped = counted(lambda: jax.lax.scan(lambda c, _: (c @ y, None), y, None, length=5))
     assert looped == {"float32": 5 * 2 * 32**3}
     ruled = jax.custom_jvp(lambda a: jax.jit(square)(a))
@@ -134,7 +134,7 @@ def test_use_of_the_device_is_none_where_nothing_was_counted(tmp_path):
     config, x = TPUConfig(), jnp.ones((128, 128))
     assert config.profile_tpu_usage(trace_dir=str(tmp_path / "1"))["device_utilization"] is None
     assert config.profile_tpu_usage(lambda: jnp.transpose(x), trace_dir=str(tmp_path / "2"))["device_utilization"] is None
-    assert config.profile_tpu_usage(lambda: x @ x, trace_dir=str(tmp_path / "3"))["device_utilization"] > 0  # outside of jit, too
+    assert config.profile_tpu_usage(lambda: x @ x, trace_dir=str(tmp_path / "3"))["device_utilization"] > 0  # outside jit, too
 
 
 def test_alerts_call_once_and_name_wrong_metrics():

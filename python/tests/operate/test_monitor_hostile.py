@@ -1,4 +1,4 @@
-"""The monitor's server against clients that mean harm: slow ones, many, foreign names, malformed requests, other users."""
+"""The monitor's server against hostile clients: slow ones, many, foreign host names, malformed requests, other users."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def serving(home):
 
 
 def raw(monitor, data, timeout=30):
-    """What comes back for these bytes until the server closes."""
+    """The response to these bytes, until the server closes the connection."""
     with socket.create_connection(("127.0.0.1", monitor.port), timeout=timeout) as connection:
         connection.sendall(data)
         answer = b""
@@ -46,7 +46,7 @@ def request(monitor, path="/metrics", host="127.0.0.1", method="GET", **headers)
 
 
 def half_open(monitor, count):
-    """Connections with the beginning of a request; the server may have closed some before the last is there."""
+    """Connections with the beginning of a request; the server may have closed some before the last one is open."""
     sockets = []
     for _ in range(count):
         connection = socket.create_connection(("127.0.0.1", monitor.port), timeout=30)
@@ -63,12 +63,12 @@ def test_half_open_connections_keep_no_one_waiting(serving, count):
         for _ in range(5):
             status, text = request(serving)
             assert status == 200 and "capibara_current_tflops" in text
-            for one in held:  # they go on, a header at a time
+            for one in held:  # they continue, one header at a time
                 try:
                     one.sendall(b"\r\nX: y")
                 except OSError:
                     pass
-        assert open_before > 0  # they were there while it answered
+        assert open_before > 0  # they were open while it answered
     finally:
         for one in held:
             one.close()
@@ -89,7 +89,7 @@ def is_open(connection):
 def test_a_head_that_never_ends_is_closed(serving):
     [one] = half_open(serving, 1)
     with one:
-        assert one.recv(100) == b""  # without an answer, before the timeout of 30 seconds
+        assert one.recv(100) == b""  # closed without an answer, before the timeout of 30 seconds
     assert request(serving)[0] == 200
 
 
@@ -124,7 +124,7 @@ def test_its_own_names_are_answered(serving, monkeypatch, home):
         for host in ("node7.example:9090", "NODE7.EXAMPLE", "tunnel.example", "other.example", "127.0.0.1"):
             assert request(named, host=host)[0] == 200, host
         assert request(named, host="node8.example")[0] == 403
-    with TPUMonitor(1, True, 0, address="0.0.0.0") as wide:  # any address may be this machine's, no name is
+    with TPUMonitor(1, True, 0, address="0.0.0.0") as wide:  # any address may be this machine's, but no name is
         assert request(wide, host="192.0.2.7:9090")[0] == 200
         assert request(wide, host="evil.example")[0] == 403
     with pytest.raises(TypeError, match="expected a list of names .argument 'hosts'., got 'node7'"):

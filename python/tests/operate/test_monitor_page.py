@@ -17,7 +17,7 @@ BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
 COMMAND = os.environ.get("CAPIBARA_COMMAND") or str(BUILD / "capibara")
 PYTHON = ROOT / "build" / "venv-operate" / "bin" / "python"
 
-# A training of 100 steps a second with an alert that is raised; its button takes profiles.
+# A training run of 100 steps per second that raises an alert; its button takes profiles.
 TRAINING = """
 import time
 import capibara.jax as jax, capibara.jax.numpy as jnp
@@ -144,7 +144,7 @@ def port_of(link):
 
 
 def is_profile_of_training(path):
-    """Whether the file that the button names shows the program of the training."""
+    """True if the file that the button names shows the training program."""
     from capibara.jax.profiler import ProfileData
     names = {event.name for plane in ProfileData.from_file(path).planes for line in plane.lines for event in line.events}
     return any("dot_general" in name for name in names)
@@ -161,7 +161,7 @@ def test_the_page_in_a_browser(training):
     assert answer["heights"] == sorted(answer["heights"], reverse=True)  # steps grow: the curve rises
     assert is_profile_of_training(answer["captured"])
     assert answer["overflow400"] <= 0 and answer["overflow1400"] <= 0
-    assert answer["address"] == training.split("#")[0]  # the token does not stay in the address bar
+    assert answer["address"] == training.split("#")[0]  # the token is removed from the address bar
     assert answer["console"] == [] and answer["elsewhere"] == []
 
 

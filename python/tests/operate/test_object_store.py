@@ -1,4 +1,4 @@
-"""TPUCheckpointer and training data in an object store: a stand-in on loopback (tests/io/checkpoint/fake_store.py)."""
+"""TPUCheckpointer and training data in an object store: a fake one on loopback (tests/io/checkpoint/fake_store.py)."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""jax.profiler.ProfileData reads files as jax's own reader does: those that jax wrote, random ones, and broken ones."""
+"""jax.profiler.ProfileData reads files as jax's own reader does: files from jax, random ones, and broken ones."""
 
 import json
 import gzip
@@ -15,7 +15,7 @@ THEIRS = peer.profiler.ProfileData
 
 
 def tree(data):
-    """All that a reader shows of a profile."""
+    """Everything that a reader shows of a profile."""
     return [(plane.name, list(plane.stats),
              [(line.name, [(event.name, event.start_ns, event.duration_ns, event.end_ns, list(event.stats)) for event in line.events])
               for line in plane.lines]) for plane in data.planes]
@@ -58,7 +58,7 @@ def test_parts_outlive_the_data(jax_file):
 def test_the_trace_of_a_file_of_jax_has_the_events_of_its_own_trace(jax_file):
     def rows(text):
         events = [event for event in json.loads(text)["traceEvents"] if event.get("ph") == "X"]
-        first = min(event["ts"] for event in events)  # where time begins is not said
+        first = min(event["ts"] for event in events)  # the origin of time is unspecified
         return sorted((event["name"], round(event["ts"] - first, 3), round(event["dur"], 3)) for event in events)
     expected = rows(gzip.decompress(next(jax_file.parent.glob("*.trace.json.gz")).read_bytes()))
     got = rows(_core.trace_json(jax_file.read_bytes()))
@@ -156,7 +156,7 @@ def test_damaged_messages_are_refused_or_read_as_jax_does(jax_file, capfd):
                 data = bytearray(b"\0")
         expected = outcome(THEIRS, bytes(data))
         got = outcome(ProfileData, bytes(data))
-        if expected != "UnicodeDecodeError":  # bytes that are no text are bytes here
+        if expected != "UnicodeDecodeError":  # bytes that are not valid text are returned as bytes here
             assert got == expected, bytes(data)
         refused += expected == "RuntimeError"
     assert refused > 100

@@ -1,4 +1,4 @@
-"""jax.profiler: names and signatures as jax has them, traces and their files, and memory profiles."""
+"""jax.profiler: names and signatures as in jax, traces and their files, and memory profiles."""
 
 import gzip
 import inspect
@@ -19,7 +19,7 @@ def traces(folder):
 
 
 def events(path, line=None):
-    """[(plane, line, name, start, duration, stats)] of a file, as jax's own reader sees it."""
+    """[(plane, line, name, start, duration, stats)] of a file, as jax's own reader returns it."""
     return [(plane.name, row.name, event.name, event.start_ns, event.duration_ns, dict(event.stats))
             for plane in peer.profiler.ProfileData.from_file(str(path)).planes for row in plane.lines for event in row.events
             if line is None or row.name == line]
@@ -32,7 +32,7 @@ def test_every_name_of_jax_is_there_with_its_parameters():
         theirs, ours = getattr(peer.profiler, name), getattr(profiler, name)
         assert inspect.isclass(theirs) == inspect.isclass(ours), name
         if inspect.isclass(theirs):
-            # jaxlib keeps the types of its iterators there once they are used.
+            # jaxlib stores the types of its iterators there once they are used.
             missing = [member for member in dir(theirs) if not member.startswith("_") and not hasattr(ours, member)
                        and not inspect.isclass(getattr(theirs, member))
                        and not hasattr(ours() if name == "ProfileOptions" else ours, member)]

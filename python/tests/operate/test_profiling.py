@@ -1,4 +1,4 @@
-"""capibara.jax.profiling, TPUProfiler and jax.monitoring: shares that add up, advice with a gain, and events of compilations."""
+"""capibara.jax.profiling, TPUProfiler and jax.monitoring: consistent shares, advice with a gain, and compilation events."""
 
 import json
 

@@ -41,7 +41,7 @@ def types(tree):
 
 
 def specs(tree):
-  """How dimensions are split; whether trailing ones are named as whole is not told."""
+  """How dimensions are split; trailing dimensions that are not split are left out."""
   found = []
   for leaf in jax.tree.leaves(tree):
     entries = list(leaf.sharding.spec.partitions) if isinstance(leaf.sharding, NamedSharding) else ["single"]
@@ -52,7 +52,7 @@ def specs(tree):
 
 
 def plain(text):
-  """Without devices, places in files and the order of sets."""
+  """The text without devices, source locations and the order of sets."""
   text = re.sub(r", device_kind=[^)]*?platform=\w+", "", text)
   text = re.sub(r"frozenset\(\{([^}]*)\}\)", lambda match: "frozenset({" + ", ".join(sorted(match[1].split(", "))) + "})", text)
   text = re.sub(r"np\.int64\((-?\d+)\)", r"\1", text)
@@ -73,12 +73,12 @@ def told(function, *args):
 
 
 def placed(function, *args):
-  """The same without the text, of functions that the two write in other ways."""
+  """The same without the text, for functions that jax and capibara write differently."""
   return told(function, *args)[:-1]
 
 
 def typed(function, *args):
-  """Types and text alone."""
+  """Only types and text."""
   with jax.set_mesh(MESH):
     return [types(jax.jit(function)(*args)), jaxpr(function, *args)]
 
@@ -104,7 +104,7 @@ W = array((4, 6), P("y", None))
 CUBE = array((4, 8, 2), P("x", None, "y"))
 
 
-# ---- each element ---------------------------------------------------------------------------------------------------
+# ---- elementwise ----------------------------------------------------------------------------------------------------
 
 @program
 def unary():

@@ -1,8 +1,8 @@
-"""Records what jax with eight host devices answers to the programs of NAME_programs.py.
+"""Records the answers of jax with eight host devices to the programs of NAME_programs.py.
 
-    python make_answers.py [NAME...]          writes tests/data/NAME_answers.json.tar.xz; without NAMEs all
+    python make_answers.py [NAME...]          writes tests/data/NAME_answers.json.tar.xz; all of them without NAMEs
 
-A recording is one JSON object with a line for each program. partition_bytes has the bytes that collectives of XLA's result bring to
+A recording is one JSON object with a line for each program. partition_bytes has the bytes that the collectives in XLA's result bring to
 each device, output_sharding the shardings that jax chooses for results.
 """
 import re
@@ -12,7 +12,7 @@ from recording import HERE, record
 
 FUNCTIONS = r"^@program\ndef (\w+)\(\):"
 CALLS = r'^program\("(\w+)"'
-# How the programs of a file are found: a pattern with the name, the files that hold them, further names.
+# How programs are found: a pattern that matches the name, the files to search, more names.
 FAMILIES = {
     "explicit": (FUNCTIONS, ["explicit"], []),
     "mesh_array": (FUNCTIONS, ["mesh_array"], []),

@@ -1,4 +1,4 @@
-"""Arrays, jit, pmap and processes over eight devices, as tutorials of sharding have them.
+"""Arrays, jit, pmap and processes over eight devices, as in tutorials on sharding.
 
 python mesh_array_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
 

@@ -1,4 +1,4 @@
-"""checkify of functions whose parts run on eight devices: what each of them reports.
+"""checkify of functions whose parts run on eight devices: the error of each device.
 
 python mesh_check_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
 
@@ -57,7 +57,7 @@ def checks_of_sums_loops_and_branches():
   def branched(x):
     return lax.cond(x[0] > 1, _positive, lambda x: x * 2, x)
 
-  def mapped(function, out=P("x"), check=False):  # jax refuses loops whose checks vary
+  def mapped(function, out=P("x"), check=False):  # jax rejects loops whose checks vary
     return jax.shard_map(function, mesh=mesh, in_specs=P("x"), out_specs=out, check_vma=check)
   x = jnp.asarray(ramp(16)) + 1
   return [_reported(mapped(summed, P(), True), x), _reported(mapped(looped), x * 4),

@@ -1,4 +1,4 @@
-"""shard_map and Explicit axes over eight devices, as tutorials of sharding have them.
+"""shard_map and Explicit axes over eight devices, as in tutorials on sharding.
 
 python mesh_map_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
 

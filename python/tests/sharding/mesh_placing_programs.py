@@ -1,4 +1,4 @@
-"""How arrays are placed and what is said of it: XLA's form of shardings, parts by hand, pjit in a mesh, memories, layouts, pictures.
+"""Placement of arrays and how it is reported: XLA's form of shardings, parts by hand, pjit in a mesh, memories, layouts, pictures.
 
 python mesh_placing_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
 
@@ -324,7 +324,7 @@ def compiled_functions_and_placement():
   one_device = jax.jit(lambda x: x + 1).lower(ramp(3)).compile()
   infos = jax.tree.leaves((compiled.out_info, one_device.out_info))
   found = [[info.shape, str(info.dtype), plain(info.sharding)] for info in infos]
-  results = compiled(ramp(8, 4), {"a": ramp(4, 4)})  # no one has placed them
+  results = compiled(ramp(8, 4), {"a": ramp(4, 4)})  # inputs without a placement
   return [found, compiled.runtime_executable() is not None, values(results), [spec(y) for y in results],
           _whole_error(compiled, jax.device_put(ramp(8, 4), columns), {"a": jax.device_put(ramp(4, 4), rows)}),
           _whole_error(compiled, jax.device_put(ramp(8, 4), jax.devices()[5]), {"a": ramp(4, 4)}),

@@ -1,4 +1,4 @@
-"""What programs over eight devices tell: values, types, shardings, parts and errors, for jax and capibara alike."""
+"""Answers of programs over eight devices: values, types, shardings, parts and errors, for both jax and capibara."""
 import json
 import re
 import sys
@@ -73,7 +73,7 @@ def ramp(*shape, dtype=np.float32):
 
 
 def answer():
-  """Prints the answers of the programs that the command line names, of all where it names none."""
+  """Prints the answers of the programs named on the command line, or of all if it names none."""
   answers = {}
   for name in sys.argv[2:] or PROGRAMS:
     try:

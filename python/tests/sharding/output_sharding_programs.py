@@ -1,4 +1,4 @@
-"""Jitted programs of sharded arrays; each answers with the specifications of its results, which jax's compiler chooses.
+"""Jitted programs of sharded arrays; each returns the PartitionSpecs of its results, which jax's compiler chooses.
 
 python output_sharding_programs.py jax|capibara [NAME...]      prints one JSON object {name: specifications}
 
@@ -28,7 +28,7 @@ def put(shape, *entries, mesh=MESH, dtype=jnp.float32):
 
 
 def whole(shape, dtype=jnp.float32):
-  """An array that no sharding was said of."""
+  """An array without a sharding annotation."""
   return jnp.asarray(np.cos(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape), dtype)
 
 
@@ -181,7 +181,7 @@ program("nested_jit", lambda x: jax.jit(jnp.sin)(x) @ jnp.ones((8, 4)), A)
 program("remat", jax.grad(lambda x: jnp.sum(jax.checkpoint(lambda y: jnp.sin(jnp.cos(y)))(x))), A)
 program("custom_rule", lambda x: jax.nn.relu(x) + jax.nn.gelu(x), A)
 
-# ---- what is fixed ----
+# ---- constraints ----
 program("constrained", lambda x: constrain(x * 2, None, "model"), ROWS)
 program("constrained_then_sum", lambda x: constrain(x * 2, "data", "model").sum(1), FREE)
 program("constrained_inside", lambda x, w: constrain(x @ w, "data", "model") * 2, lambda: whole((16, 8)), lambda: whole((8, 4)))
@@ -197,7 +197,7 @@ program("layer_norm", lambda x: (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.va
 program("cross_entropy", lambda x, i: -jnp.take_along_axis(jax.nn.log_softmax(x), i[:, None], 1).mean(), A,
         lambda: put((16,), "data", dtype=jnp.int32))
 
-# ---- operands that elementwise operations repeat ----
+# ---- operands broadcast by elementwise operations ----
 program("position_table", lambda e, p, t: e[t] + p, lambda: put((64, 4), "i", mesh=LINE), lambda: put((32, 4), "i", mesh=LINE),
         lambda: put((16, 32), "i", mesh=LINE, dtype=jnp.int32))
 program("position_table_twice", lambda x, p: jnp.sin(x + p) @ jnp.cos(x + p).mT, lambda: put((8, 4, 16), "data"),

@@ -1,4 +1,4 @@
-"""Values inside shard_map whose sum over devices is still to be taken, or whose cotangents will be summed: types, texts, values, errors.
+"""Values inside shard_map whose sum over devices is pending, or whose cotangents will be summed: types, texts, values, errors.
 
 python partial_sum_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
 
@@ -42,7 +42,7 @@ def told(array):
 
 
 def program(name, body, in_specs, out_specs, *args, **options):
-  """Values and types of the map and of its gradient, and the texts of both."""
+  """Values and types of the mapped function and of its gradient, and the texts of both."""
   def answer():
     mapped = jax.shard_map(body, in_specs=in_specs, out_specs=out_specs, **options)
 

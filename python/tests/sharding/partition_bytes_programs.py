@@ -1,9 +1,9 @@
-"""Training steps of an MLP, a GPT block and a mixture of experts under usual shardings; each answers with the bytes that its
+"""Training steps of an MLP, a GPT block and a mixture of experts under usual shardings; each returns the bytes that its
 collectives bring to each device.
 
 python partition_bytes_programs.py jax|capibara [NAME...]      prints one JSON object {name: bytes}
 
-Of jax the collectives of XLA's result are counted, of capibara those that the partitioner inserts: an all-reduce of b bytes among n
+For jax the collectives in XLA's result are counted, for capibara those that the partitioner inserts: an all-reduce of b bytes among n
 devices as 2 b (n-1)/n, an all-gather and an all-to-all with a result of b bytes as b (n-1)/n, a reduce-scatter as b (n-1), a permute as b.
 """
 import json

@@ -1,4 +1,4 @@
-"""Answers to programs over eight devices: jax's, which a script records in tests/data, and capibara's, which tests compare with it."""
+"""Answers of programs over eight devices: jax's, which a script records in tests/data, and capibara's, which tests compare with them."""
 import functools
 import json
 import os
@@ -13,7 +13,7 @@ import recordings  # noqa: E402
 
 
 def jax_answers(programs, names, tries=3):
-  """A process answers for many programs; where it dies or takes too long, its programs are divided among two: jax's threads can end a
+  """One process runs many programs; if it dies or takes too long, its programs are split between two: jax's threads can crash a
   process with eight devices on few cores."""
   environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8", JAX_PLATFORMS="cpu")
   for _ in range(tries if len(names) == 1 else 1):
@@ -42,7 +42,7 @@ def recorded(name):
 
 @functools.cache
 def answers(programs, platform="cpu", plugin=None):
-  """Capibara's, on eight devices of a platform."""
+  """Capibara's answers, on eight devices of a platform."""
   environment = dict(os.environ, JAX_NUM_CPU_DEVICES="8", JAX_PLATFORMS=platform)
   if plugin:
     environment["CAPIBARA_PLUGIN"] = plugin
@@ -53,7 +53,7 @@ def answers(programs, platform="cpu", plugin=None):
 
 
 def close(own, other):
-  """Numbers agree to the digits that both print, all else exactly."""
+  """True if numbers agree to the digits that both print and everything else is equal."""
   if isinstance(own, list) and isinstance(other, list):
     return len(own) == len(other) and all(close(a, b) for a, b in zip(own, other))
   if isinstance(own, float) and isinstance(other, float):

@@ -1,4 +1,4 @@
-"""Ring attention and products over a mesh of eight CPU devices, beside float64 definitions; prints one JSON line."""
+"""Ring attention and matmuls over a mesh of eight CPU devices, against float64 definitions; prints one JSON line."""
 
 import json
 
@@ -93,14 +93,14 @@ for name, options in cases.items():
       text = str(jax.make_jaxpr(ours)(*parts))
       assert "ppermute" in text and "shard_map" in text, text
 
-# The bias has a gradient, also where it is broadcast.
-for name in ("bias", "row bias"):  # one along the keys alone changes nothing
+# The bias has a gradient, even if it is broadcast.
+for name in ("bias", "row bias"):  # a bias that varies only along queries would change nothing
   with jax.set_mesh(ring):
     take = lambda b, **o: jnp.sum(jnp.sin(kernels.flash_attention(q, k, v, bias=b, **o)))
     b = jnp.asarray(cases[name]["bias"])
     record(f"{name} slope", (jax.jit(jax.grad(lambda b: take(b, sequence_parallel=True)))(b), np.asarray(jax.grad(take)(b), "float64")))
 
-# Within a shard_map of the user's, and with Explicit axes.
+# Within a user's shard_map, and with Explicit axes.
 for checked in (True, False):
   body = lambda q, k, v: kernels.flash_attention(q, k, v, causal=True, sequence_parallel=True, sequence_axis="ring")
   mapped = jax.shard_map(body, mesh=ring, in_specs=P(None, None, "ring"), out_specs=P(None, None, "ring"), check_vma=checked)
@@ -114,7 +114,7 @@ with jax.set_mesh(explicit):
   record("explicit", (got, definition(q, k, v, causal=True)))
   assert "data" in str(jax.typeof(got)) and "sequence" in str(jax.typeof(got)), jax.typeof(got)
 
-# Lengths of queries and keys that differ, bfloat16, and what is not split.
+# Different lengths of queries and keys, bfloat16, and operands that are not split.
 long_k, long_v = draw(8, B, G, 2 * L, D), draw(9, B, G, 2 * L, D)
 parts = [put(x, ring, P(None, None, "ring")) for x in (q, long_k, long_v)]
 record("longer keys", (kernels.flash_attention(*parts, causal=True, sequence_parallel=True), definition(q, long_k, long_v, causal=True)))
@@ -145,7 +145,7 @@ with jax.set_mesh(jax.make_mesh((2, 4), ("a", "b"), AUTO * 2)):
 with jax.set_mesh(ring):
   refuses("forward mode", lambda: jax.jvp(lambda q: flash(q, on(k), on(v)), (on(q),), (on(q),)))
 
-# Products: the contracted axis over the devices, eagerly, under jit, with a gradient.
+# Matmuls: the contracted axis over the devices, eagerly, under jit, with a gradient.
 a, b = draw(10, 6, 64), draw(11, 64, 5)
 exact = a.astype("float64") @ b.astype("float64")
 product = lambda a, b: kernels.adaptive_matmul(a, b, tpu_strategy="collective")

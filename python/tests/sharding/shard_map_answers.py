@@ -1,4 +1,4 @@
-"""What programs over eight devices of one process share: meshes, operands, and what is told of results."""
+"""Shared by programs over eight devices of one process: meshes, operands, and the form of answers."""
 import re
 import sys
 
@@ -37,7 +37,7 @@ def spec(array):
 
 
 def text(function, *args):
-  """The program's text; the order of sets is not part of it."""
+  """The program's text, with sets in sorted order."""
   found = str(jax.make_jaxpr(function)(*args))
   ordered = re.sub(r"frozenset\(\{([^}]*)\}\)", lambda match: "frozenset({" + ", ".join(sorted(match[1].split(", "))) + "})", found)
   return ordered.splitlines()
@@ -50,7 +50,7 @@ def whole(function, *args):
 
 
 def raised(function, *args, length=300):
-  """The error of tracing it: eagerly jax speaks of a function of its own."""
+  """The error raised by tracing it: eagerly, jax's message names an internal function."""
   try:
     jax.make_jaxpr(function)(*args) if args else function()
   except Exception as error:
@@ -61,7 +61,7 @@ def raised(function, *args, length=300):
 
 
 def both(function, in_specs, out_specs, *args, **options):
-  """With and without types that vary."""
+  """With and without varying types (check_vma)."""
   return [whole(mapped(function, in_specs, out_specs, check_vma=check, **options), *args) for check in (True, False)]
 
 

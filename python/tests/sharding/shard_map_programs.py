@@ -341,7 +341,7 @@ def vmap_of_a_derivative():
 
 
 def refused(body):
-  """The kind of error, the two types that it names, and whether it points to pcast."""
+  """The class of the error, the two types that it names, and whether it mentions pcast."""
   kind, message = raised(mapped(body, CELLS, CELLS), X, length=2000)
   return [kind, re.findall(r"float32\[[\d,]*\](?:\{[^}]*\})?", message)[:2], "pcast(..., (" in message]
 
@@ -378,7 +378,7 @@ def branches_that_vary_differently():
 
 
 def sorted_types(answer):
-  """Which branch is named first is not part of it."""
+  """The error with its types sorted, since either branch may be named first."""
   return [answer[0], sorted(answer[1]), answer[2]]
 
 

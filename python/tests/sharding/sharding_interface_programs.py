@@ -1,4 +1,4 @@
-"""Calls of the interface of meshes, specifications, shardings and shard_map; each answers with its result or its error.
+"""Calls of the interface of meshes, specs, shardings and shard_map; each returns its result or its error.
 
 python sharding_interface_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
 
@@ -35,7 +35,7 @@ def program(name, function, mesh=None):
       with jax.set_mesh(mesh):
         return shown(function())
     except Exception as error:  # noqa: BLE001
-      # Classes have other names, and some errors end with a hint of their own.
+      # Class names differ, and some of our errors end with an additional hint.
       first = re.sub(r"<class '[^']*'>", "<class>", str(error).split("\n")[0])
       return [type(error).__name__, first]
   PROGRAMS[name] = answer
@@ -59,7 +59,7 @@ def subclass():
   return Own
 
 
-# ---- specifications ----
+# ---- specs ----
 program("nested_tuple", lambda: P("x", ("z", ("a",))))
 program("nested_tuple_first", lambda: P((("a", "b"), "c")))
 program("subclass", subclass)
@@ -186,7 +186,7 @@ def seen(x):
   return x
 
 
-# ---- axes that are not there ----
+# ---- missing axes ----
 program("axis_index_unbound", lambda: lax.axis_index("q"))
 program("psum_unbound", lambda: jax.jit(lambda x: lax.psum(x, "q"))(jnp.arange(3.0)))
 program("vmap_unmapped_split", lambda: jax.vmap(lambda x, y: x + y, in_axes=(0, None))(
@@ -253,7 +253,7 @@ program("broadcast_like_typed", lambda: typed(lax.broadcast_like, jnp.ones(4), s
 program("rng_bits_asked", lambda: typed(lambda: lax.rng_bit_generator(np.array((1, 2, 3, 4), np.uint32), shape=(4, 8),
                                                                       out_sharding=P("x"))[1]))
 
-# ---- arguments that are placed otherwise ----
+# ---- arguments with another placement ----
 program("in_shardings_other", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P("y")))(split((8, 4), "x")))
 program("in_shardings_whole", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P()))(split((8, 4), "x")))
 program("in_shardings_uncommitted", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P("x")))(jnp.ones((8, 4))).sharding)
@@ -278,7 +278,7 @@ program("constraint_on_manual_axis", lambda: jax.jit(jax.shard_map(
 program("map_over_abstract_mesh", lambda: jax.shard_map(jnp.sin, mesh=AUTO.abstract_mesh, in_specs=P("x"), out_specs=P("x"))(jnp.ones(8)))
 program("map_over_other_abstract_mesh", lambda: jax.shard_map(jnp.sin, mesh=HALF, in_specs=P("x"), out_specs=P("x"))(split((8,), "x")))
 
-# ---- functions that their authors divide ----
+# ---- custom_partitioning ----
 ASKED = []
 
 

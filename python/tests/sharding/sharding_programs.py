@@ -23,7 +23,7 @@ def lies(*spec):
 
 
 def told(array):
-  """The values, how they lie, and every part."""
+  """The values, their sharding, and every shard."""
   return [np.asarray(array).tolist(), str(array.sharding.spec) if hasattr(array.sharding, "spec") else "single",
           sorted(device.id for device in array.sharding.device_set),
           [[shard.device.id, str(shard.index), shard.replica_id, np.asarray(shard.data).tolist()] for shard in array.addressable_shards]]
@@ -190,7 +190,7 @@ def analysis():
 
 
 def texts():
-  """Attributes of Shardy in the text, for arguments, results and constraints."""
+  """Shardy attributes in the text, for arguments, results and constraints."""
   a = jax.device_put(X, lies("x"))
 
   @jax.jit

@@ -1,4 +1,4 @@
-"""Functions that their authors divide run on parts, and so does the rest of their program: its values are those of the whole."""
+"""Functions with custom_partitioning run on parts, as does the rest of their program, with the values of the unpartitioned program."""
 import json
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The collectives of the partitioner bring no more bytes to a device than those of XLA's result, and say why they are there."""
+"""The partitioner's collectives bring no more bytes to a device than those in XLA's result, and state their reason."""
 import functools
 import os
 import subprocess

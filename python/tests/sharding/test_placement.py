@@ -1,4 +1,4 @@
-"""Computations run on the device they are told to: by jit's arguments, the default device, or where their arguments are."""
+"""Computations run on the requested device: from jit's arguments, the default device, or the device of their arguments."""
 import os
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Two processes of one program: they meet at the coordinator, share its key-value store, and see the devices of both."""
+"""Two processes of one program: they connect to the coordinator, share its key-value store, and see the devices of both."""
 import os
 import pathlib
 import shutil
@@ -62,7 +62,7 @@ def test_meet_and_part():
 
 @needs_plugin
 def test_compute_beside_each_other():
-  # xla-cpu-pjrt 0.0.1 takes no number of a process: each sees its own devices.
+  # xla-cpu-pjrt 0.0.1 does not accept a process id: each process sees its own devices.
   out = run_both(MEET + """
     import capibara.jax.numpy as jnp
     print(len(jax.local_devices()), float(jax.jit(lambda x: (x * x).sum())(jnp.arange(4.0) + number)))
@@ -84,7 +84,7 @@ def test_one_that_is_alone_says_so():
 
 @pytest.fixture(scope="module")
 def described_plugin(tmp_path_factory):
-  """A plugin that describes two GPUs of each process; its clients meet at the key-value store."""
+  """A plugin that describes two GPUs per process; its clients connect through the key-value store."""
   source = pathlib.Path(__file__).parents[3] / "tests" / "backends" / "pjrt" / "described_plugin.c"
   made = tmp_path_factory.mktemp("plugin") / "described_cuda_plugin.so"
   compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

@@ -1,4 +1,4 @@
-"""Programs over eight devices answer as jax with its own eight: values, types, texts, shardings and errors, which are recorded."""
+"""Programs over eight devices give jax's recorded answers on its own eight: values, types, texts, shardings and errors."""
 import os
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from recording import close
 pytest.importorskip("capibara._core", reason="the Python extension is not built")
 KINDS = ("explicit", "mesh_array", "mesh_check", "mesh_map", "mesh_placing", "output_sharding", "partial_sum", "sharding_interface")
 RECORDED = {kind: recording.recorded(f"{kind}_answers.json") for kind in KINDS}
-HINTED = {"partial_sum", "sharding_interface"}  # where jax's sentence ends, ours may give a hint
+HINTED = {"partial_sum", "sharding_interface"}  # our message may add a hint after jax's sentence
 
 
 def answers(kind, platform="cpu"):
@@ -27,7 +27,7 @@ def test_answers_as_jax(kind, name):
 
 
 def test_the_plain_loops_answer_the_same_under_explicit_axes():
-  """The reference backend is the truth of the compiled programs."""
+  """The reference backend is the ground truth for compiled programs."""
   differing = [name for name in RECORDED["explicit"] if not close(answers("explicit", "reference")[name], answers("explicit")[name])]
   assert not differing
 
@@ -93,7 +93,7 @@ print("done")
 
 
 def test_values_are_sent_in_two_steps():
-  """jax sends so on GPUs alone: what comes is what the permutation says."""
+  """jax does this only on GPUs: each device receives what the permutation specifies."""
   environment = dict(os.environ, JAX_NUM_CPU_DEVICES="8")
   done = subprocess.run([sys.executable, "-c", SENDS], capture_output=True, text=True, env=environment, timeout=300)
   assert done.stdout.endswith("done\n"), done.stdout + done.stderr[-3000:]

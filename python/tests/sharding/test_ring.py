@@ -1,4 +1,4 @@
-"""Attention and products over a mesh of eight CPU devices, against float64 definitions and the same on one device."""
+"""Attention and matmuls over a mesh of eight CPU devices, against float64 definitions and the same on one device."""
 
 import json
 import os

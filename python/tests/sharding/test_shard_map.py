@@ -1,4 +1,4 @@
-"""Programs over eight devices of the native CPU answer as jax does with its own eight."""
+"""Programs over eight devices of the native CPU give jax's answers on its own eight."""
 import functools
 import json
 import os
@@ -22,7 +22,7 @@ def test_answers_as_jax(name):
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_devices_one_by_one_answer_as_jax(name):
-  """The reference backend runs each device by itself: the truth of the lanes."""
+  """The reference backend runs devices one by one: the ground truth for the lanes."""
   assert close(answers("reference")[name], RECORDED[name])
 
 
@@ -30,7 +30,7 @@ def test_devices_one_by_one_answer_as_jax(name):
 @pytest.mark.parametrize("name", RECORDED)
 def test_devices_of_a_plugin_answer_as_jax(name):
   """XLA:CPU runs the text of each program on eight devices of its own."""
-  own = json.dumps(answers("xla_cpu", plugin())[name])  # a plugin's devices have names of their own
+  own = json.dumps(answers("xla_cpu", plugin())[name])  # a plugin's devices have other names
   for theirs, cpu in (("device_kind=xla_cpu", "device_kind=cpu"), ("xla_cpu", "cpu"), ("PluginDevice", "CpuDevice")):
     own = own.replace(theirs, cpu)
   assert close(json.loads(own), RECORDED[name])

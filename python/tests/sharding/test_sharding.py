@@ -1,4 +1,4 @@
-"""Programs over eight devices of an XLA:CPU plugin do what jax does with its own eight."""
+"""Programs over eight devices of an XLA:CPU plugin give jax's results on its own eight."""
 import functools
 import json
 import os
@@ -25,7 +25,7 @@ def answers(who):
     environment |= {"JAX_PLATFORMS": "xla_cpu", "JAX_NUM_CPU_DEVICES": "8"}
   done = subprocess.run([sys.executable, str(PROGRAMS), who], capture_output=True, text=True, timeout=300, env=environment)
   assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-  # The device's name is the only difference that is meant.
+  # The device's name is the only intended difference.
   return json.loads(done.stdout.splitlines()[-1].replace("PluginDevice", "CpuDevice"))
 
 

@@ -1,4 +1,4 @@
-"""Four devices of the CPU: donated arrays that move, results of maps, and bad values inside of shard_map."""
+"""Four CPU devices: donated arrays that move, results of mapped functions, and NaN or infinite values inside shard_map."""
 import json
 import os
 import subprocess

@@ -27,7 +27,7 @@ def tokens(number, rows=BATCH):
 
 
 class Perceptron:
-  """A user's own class with layers of one kind, which the parent trains in plain jax too."""
+  """A user's class with layers of one kind, which the parent process also trains in plain jax."""
 
   def init(self, key):
     return initial()

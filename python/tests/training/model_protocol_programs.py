@@ -1,4 +1,4 @@
-"""Modules of flax and equinox, trained by capibara's Trainer (python -m capibara THIS) or by a loop of jax and optax (python THIS)."""
+"""Modules of flax and equinox, trained by capibara's Trainer (python -m capibara THIS) or by a jax and optax loop (python THIS)."""
 import json
 import sys
 
@@ -10,7 +10,7 @@ STEPS, RATE = 6, 0.01
 
 
 def filled(tree):
-    """The same numbers on both sides, whatever draws them."""
+    """The same numbers in both libraries, independent of their generators."""
     leaves, structure = jax.tree_util.tree_flatten(tree)
     waves = [0.3 * np.sin(0.7 * np.arange(np.prod(leaf.shape)) + i).reshape(leaf.shape) for i, leaf in enumerate(leaves)]
     made = [jnp.asarray(wave, jnp.float32) for wave in waves]

@@ -1,4 +1,4 @@
-"""The language model of capibara.training written once more in plain jax, as the truth of its tests."""
+"""The language model of capibara.training written again in plain jax, as the reference for its tests."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ def linear(p, prefix, x):
 
 
 def rotated(x, base):
-    """[batch, length, heads, dim]: pairs of an element of the first half with one of the second."""
+    """[batch, length, heads, dim]: rotates pairs of an element of the first half with one of the second."""
     length, half = x.shape[1], x.shape[3] // 2
     angle = jnp.arange(length)[:, None] * base ** (-jnp.arange(half) / half)
     cosine, sine = jnp.cos(angle)[None, :, None], jnp.sin(angle)[None, :, None]
@@ -71,7 +71,7 @@ def mamba(p, prefix, x, state):
 
 
 def experts(p, prefix, x, top_k):
-    """Every expert on every token; the routing picks by weights of zero."""
+    """Runs every expert on every token; the routing selects with weights of zero."""
     probabilities = jax.nn.softmax(x @ p[prefix + "router"], -1)
     count = probabilities.shape[-1]
     values, chosen = jax.lax.top_k(probabilities, top_k)

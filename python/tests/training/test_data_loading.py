@@ -1,4 +1,4 @@
-"""DataLoader: the same batches whatever the number of workers, from arrays, files, datasets and iterators."""
+"""DataLoader: the same batches for any number of workers, from arrays, files, datasets and iterators."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def test_workers_and_sources_change_no_batch(tmp_path):
   equal(take(Squares(), num_workers=2), want)
   equal(take({"x": X, "y": Y}), want)
   equal(take((X, Y), count=4, start=3), want[3:])
-  # Each pass has every example once, and rows stay together.
+  # Each epoch has every example once, and rows stay together.
   numbers = np.concatenate([batch[1] for batch in want])
   assert sorted(numbers[:20]) == sorted(numbers[20:40]) == list(range(20)) and list(numbers[:20]) != list(numbers[20:40])
   assert all(np.array_equal(batch[0], X[batch[1]]) for batch in want)

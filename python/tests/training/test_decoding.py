@@ -1,4 +1,4 @@
-"""Generation with weights of fewer bits: the tokens of plain jax on what the codes stand for; matmuls of floats and bytes; files."""
+"""Generation with quantized weights: the tokens of plain jax on the decoded weights; matmuls of floats and bytes; files."""
 
 import json
 
@@ -18,7 +18,7 @@ SHAPE = {"vocabulary": 64, "width": 32, "layers": ["attention+mlp", "mamba+mlp",
 
 
 def widened(codes, scale, inputs):
-    """[..., inputs, outputs] of codes [..., outputs, bytes], by numpy."""
+    """Decodes [..., outputs, bytes] to [..., inputs, outputs] in numpy."""
     if codes.dtype == np.int8:
         values, block = codes.astype(np.float32), inputs // scale.shape[-1]
     else:  # byte i of 16 has element i in its low half and i + 16 in its high half
@@ -28,7 +28,7 @@ def widened(codes, scale, inputs):
 
 
 def dequantized(stored, shapes):
-    """Floats for codes and their scales, by numpy."""
+    """Dequantizes codes and their scales in numpy."""
     values = {name: np.asarray(value) for name, value in stored.items()}
     result = {}
     for name, shape in shapes.items():
@@ -58,7 +58,7 @@ def test_codes_generate_the_tokens_of_plain_jax(prompt, weights):
 
 
 def rounded(name, value, weights):
-    """A matrix by numpy: steps of 1/127 of the greatest of an output, or of 1/8 of the greatest of 32 inputs, to -8 or 7 of them."""
+    """A matrix rounded in numpy: to steps of 1/127 of an output's maximum, or of 1/8 of the maximum of 32 inputs, from -8 to 7 steps."""
     if value.ndim != 2 or not name.endswith((".weight", "embedding")):
         return value
     rows = np.asarray(value if name == "embedding" else value.T, np.float64)
@@ -69,9 +69,9 @@ def rounded(name, value, weights):
     return (rows if name == "embedding" else rows.T).astype(np.float32)
 
 
-@pytest.mark.parametrize("weights, most", [("int8", 1.05), ("int4", 1.3)])  # of four bits the scale is another one
+@pytest.mark.parametrize("weights, most", [("int8", 1.05), ("int4", 1.3)])  # int4 uses a different scale
 def test_codes_lose_no_more_than_plain_rounding(weights, most):
-    shape = {**SHAPE, "width": 64, "hidden": 96, "layers": ["attention+mlp"] * 2}  # which expert is chosen may flip
+    shape = {**SHAPE, "width": 64, "hidden": 96, "layers": ["attention+mlp"] * 2}  # no experts: the choice of one may flip
     model = training.LanguageModel(**shape)
     params = model.init(jax.random.key(3))
     tokens = np.random.default_rng(0).integers(0, 64, (2, 16), dtype=np.int32)

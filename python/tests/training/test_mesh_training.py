@@ -1,4 +1,4 @@
-"""Training over meshes: the losses of one device and of a plain jax loop, bytes as planned, wrong meshes refused by name."""
+"""Training over meshes: the losses of one device and of a plain jax loop, bytes as planned, wrong meshes rejected by name."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The model protocol: every kind of model trains as a loop of plain jax does, and what no function can handle is refused by name."""
+"""The model protocol: every kind of model trains like a plain jax loop, and objects that no function can handle are rejected by name."""
 import importlib
 import inspect
 import json
@@ -290,7 +290,7 @@ def test_vector_quantization_names_why_nothing_was_quantized():
         assert not metrics[name] and f"{metrics[name]:.1f}" == "-" and "nothing was quantized" in metrics[name].reason
 
 
-# ---- what cannot be handled is refused -------------------------------------------------------------------------------------------------
+# ---- unsupported objects are rejected --------------------------------------------------------------------------------------------------
 
 
 class NoParams:
@@ -316,7 +316,7 @@ NOTHINGS = [None, 3, 2.5, "no such preset", b"bytes", object(), Line, len, [], {
 
 
 def wrong_models(use):
-    """Ten objects that are no models, and what must stand in each error."""
+    """Ten objects that are not models, and the text that each error must contain."""
     return [(f"{use.__name__}({thing!r:.30})", lambda thing=thing: use(thing), "") for thing in NOTHINGS]
 
 
@@ -396,7 +396,7 @@ def modules_below(name):
         yield from modules_below(f"{name}.{found.name}")
 
 
-# How objects of classes are made that need arguments, and classes of results, which users do not make.
+# How to construct objects of classes that need arguments; and classes of results, which users do not construct.
 MADE = {
     "MeshConfig": lambda folder: tpu.MeshConfig((1,), ("data",)),
     "MultiHostConfig": lambda folder: tpu.MultiHostConfig(1, 0),
@@ -434,18 +434,18 @@ class Opaque:
 
 
 def test_no_public_function_returns_what_it_cannot_handle(monkeypatch, tmp_path):
-    for name, value in os.environ.items():  # functions that write to the environment
+    for name, value in os.environ.items():  # restored after functions that write to the environment
         monkeypatch.setenv(name, value)
     before, walked, returned = dict(os.environ), 0, []
     for name, function in public_functions(tmp_path):
         thing = Opaque()
         try:
             parameters = inspect.signature(function).parameters.values()
-        except (TypeError, ValueError):  # of the extension: any number of arguments
+        except (TypeError, ValueError):  # functions of the extension: try any number of arguments
             calls = {f"{count} arguments": [thing] * count for count in range(1, 7)}
         else:
             named = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-            # In each place, with the values of the other arguments' defaults.
+            # As each argument in turn, with defaults for the other arguments.
             calls = {changed.name: [thing if p is changed or p.default is p.empty else p.default for p in named] for changed in named}
         walked += bool(calls)
         for changed, arguments in calls.items():
@@ -454,7 +454,7 @@ def test_no_public_function_returns_what_it_cannot_handle(monkeypatch, tmp_path)
             except Exception:
                 continue
             finally:
-                if _core.profile_active():  # some begin one
+                if _core.profile_active():  # some start a profile
                     _core.profile_stop()
             inside = jax.tree_util.tree_leaves(result) if isinstance(result, (list, tuple, dict)) else [result]
             if any(leaf is thing for leaf in inside):

@@ -1,4 +1,4 @@
-"""Named models on a mesh: what propose_shardings says gives the same outputs and gradients, and each device holds less."""
+"""Named models on a mesh: the shardings of propose_shardings give the same outputs and gradients, and each device holds less."""
 
 import os
 import subprocess

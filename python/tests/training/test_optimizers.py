@@ -1,4 +1,4 @@
-"""capibara.optimizers: the updates of ten steps are those of optax."""
+"""capibara.optimizers: the updates of ten steps equal those of optax."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import optimizers
 
-# The learning rates that only schedules of the same library can be given as.
+# A learning rate that must be a schedule of the same library.
 COSINE = ("warmup_cosine_decay_schedule", (0.0, 1e-2, 3, 8), {"end_value": 1e-4})
 CASES = {
     "sgd": ("sgd", (0.1,), {}),
@@ -56,7 +56,7 @@ def made(library, name, arguments, options):
 
 
 def run(library, tree, case, steps=10):
-    """Steps on gradients that depend on the parameters, with one in between that is large."""
+    """Takes steps on gradients that depend on the parameters, one of them large."""
     optimizer = made(library, *case)
     params = tree
     state = optimizer.init(params)
@@ -72,7 +72,7 @@ def run(library, tree, case, steps=10):
 def test_ten_steps_are_those_of_optax(name):
     want = run(optax, {key: oracle.numpy.asarray(value) for key, value in parameters().items()}, CASES[name])
     got = run(optimizers, {key: jnp.asarray(value) for key, value in parameters().items()}, CASES[name])
-    tolerance = 2e-4 if "muon" in name else 2e-6  # five matmul iterations magnify what is rounded
+    tolerance = 2e-4 if "muon" in name else 2e-6  # five matmul iterations amplify rounding
     for key in want:
         assert got[key].dtype == want[key].dtype and got[key].shape == want[key].shape
         np.testing.assert_allclose(got[key], want[key], rtol=tolerance, atol=tolerance, err_msg=key)

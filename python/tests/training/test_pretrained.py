@@ -1,4 +1,4 @@
-"""Weights from safetensors files: what the reference package writes is read, and generates what a plain jax program generates."""
+"""Weights from safetensors files: we read files of the reference package, and generate the text that a plain jax program generates."""
 
 import json
 import struct
@@ -25,7 +25,7 @@ def normal(random, *shape):
 
 
 def gpt2_file(folder):
-    """The names and layouts of the published file: weights are [inputs, outputs]."""
+    """Tensors with the names and layouts of the published file: weights are [inputs, outputs]."""
     random, width = np.random.default_rng(0), 32
     tensors = {"transformer.wte.weight": normal(random, 96, width), "transformer.wpe.weight": normal(random, 64, width)}
     norms = ["transformer.ln_f"] + [f"transformer.h.{i}.ln_{j}" for i in range(2) for j in (1, 2)]
@@ -41,7 +41,7 @@ def gpt2_file(folder):
 
 
 def llama_file(folder, dtype="float32"):
-    """Weights are [outputs, inputs], heads of keys are fewer."""
+    """Tensors of a Llama: weights are [outputs, inputs], and there are fewer key heads."""
     random, width, hidden = np.random.default_rng(1), 32, 40
     tensors = {"model.embed_tokens.weight": normal(random, 96, width), "model.norm.weight": 1 + normal(random, width),
                "lm_head.weight": normal(random, 96, width)}
@@ -63,7 +63,7 @@ def write(folder, config, tensors):
 
 
 def plain_gpt2(tensors, tokens):
-    """From the published names alone; what attention does is that of the module beside."""
+    """Uses only the published names; attention is taken from the plain model next to this file."""
     t = {name.removeprefix("transformer."): value for name, value in tensors.items()}
     x = t["wte.weight"][tokens] + t["wpe.weight"][:tokens.shape[1]]
     for i in range(2):
@@ -91,7 +91,7 @@ def plain_llama(t, tokens):
 
 
 def greedy(forward, tensors, prompt, count):
-    """Without a cache: the whole text again for each token, padded to one length so that jax compiles once."""
+    """Without a cache: recomputes the whole text for each token, padded to one length so that jax compiles once."""
     run = oracle.jit(lambda tokens: forward({name: oracle.numpy.asarray(value) for name, value in tensors.items()}, tokens))
     text = list(prompt)
     for _ in range(count):
@@ -185,7 +185,7 @@ def test_hostile_files_are_refused_with_a_reason(name, tmp_path):
 
 def test_a_header_beyond_the_limit_is_refused_for_that(tmp_path):
     path = tmp_path / "long.safetensors"
-    with open(path, "wb") as file:  # the file has all of it, as a hole
+    with open(path, "wb") as file:  # the file has the full length, as a sparse file
         file.write(struct.pack("<Q", 2**30))
         file.truncate(2**30 + 8)
     with pytest.raises(ValueError, match="the header has 1073741824 bytes, the limit is 100000000"):

@@ -1,4 +1,4 @@
-"""capibara.training: the model and its training are those of plain jax; steps that go wrong are named; runs resume exactly."""
+"""capibara.training: the model and its training match plain jax; failed steps are named; runs resume exactly."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def test_loss_and_gradient_are_those_of_plain_jax(changes):
 
 
 def test_fifty_steps_are_those_of_plain_jax():
-    """The losses of 50 steps stay within 0.2 % of the same training in plain jax with optax."""
+    """Checks that the losses of 50 steps stay within 0.2 % of the same training in plain jax with optax."""
     model = small_model()
     config = training.TrainerConfig(steps=50, batch=4, length=32, warmup=5, learning_rate=3e-3)
     trainer = training.Trainer(config, model)
@@ -144,7 +144,7 @@ def test_a_spike_is_left_out():
         trainer.step(easy)
     before = trainer.params
     reports = [trainer.step(tokens_of((2, 17), seed=9)) for _ in range(3)]
-    assert [report["skipped"] for report in reports] == [True, True, False]  # patience ends
+    assert [report["skipped"] for report in reports] == [True, True, False]  # patience runs out
     assert reports[0]["loss"] == reports[1]["loss"] == reports[2]["loss"]
     assert any(not np.array_equal(before[name], value) for name, value in trainer.params.items())
 

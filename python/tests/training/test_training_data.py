@@ -1,4 +1,4 @@
-"""Tokenizers, mapped tokens and batches of capibara.training, against plain Python and the definition of BPE."""
+"""Tokenizers, memory-mapped tokens and batches of capibara.training, against plain Python and the definition of BPE."""
 
 import collections
 import math
@@ -17,7 +17,7 @@ TEXTS = [b"", b"a", b"  two  spaces ", b"It's 12 o'clock.\n\n\tIndented: caf\xc3
 
 
 def words_of(text):
-    """The rule in one expression: a word with the space before it, or white space less the space of the next word."""
+    """The rule as one expression: a word with the space before it, or white space without the space of the next word."""
     return re.findall(rb" ?[A-Za-z\x80-\xff]+| ?[0-9]+| ?[^A-Za-z0-9\s\x80-\xff]+|[\s]+(?= [^\s])|\s+", text)
 
 
@@ -34,7 +34,7 @@ def merged(tokens, pair, new):
 
 
 def plain_merges(text, count):
-    """BPE by its definition: count all pairs again before each merge."""
+    """BPE by its definition: recounts all pairs before each merge."""
     words = collections.Counter(tuple(word) for word in words_of(text))
     merges = []
     while len(merges) < count:

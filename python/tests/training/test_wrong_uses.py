@@ -1,4 +1,4 @@
-"""Wrong uses of models, trainers, loaders and what takes models: each error names the argument, what was expected and what was got."""
+"""Wrong uses of models, trainers, loaders and functions of models: each error names the argument, the expected and the actual value."""
 import inspect
 
 import numpy as np
@@ -238,12 +238,12 @@ def text_of(use):
     return str(caught.value)
 
 
-# Of text and files: test_training_data.py, test_pretrained.py and, of codes, test_decoding.py.
+# Functions of text and files, tested in test_training_data.py, test_pretrained.py and, for codes, test_decoding.py.
 OF_FILES = {"Tokenizer", "TokenFile", "bigram_bits_per_byte", "load_pretrained", "load_weights", "save_weights", "write_tokens"}
 
 
 def public(module):
-    """The public functions and classes of a module of ours, with those that it imports from another one by their names."""
+    """The public functions and classes of one of our modules, including those that it imports by name from another one."""
     return {name: value for name, value in vars(module).items()
             if not name.startswith(("_", "require_")) and callable(value) and (value.__module__ or "").startswith("capibara")}
 
@@ -258,7 +258,7 @@ def test_every_public_function_is_among_them():
     for kind in (training.Trainer, training.TPUTrainer, training.Generator):
         names |= {f"{kind.__name__}.{name}" for name, value in vars(kind).items()
                   if inspect.isfunction(value) and not name.startswith("_") and len(inspect.signature(value).parameters) > 1}
-    names -= {"TPUTrainer.train"}  # prints the plan, then it is Trainer.train
+    names -= {"TPUTrainer.train"}  # prints the plan, then calls Trainer.train
     assert len(names) > 25 and not names - set(CASES) - set(OF_MODELS), names - set(CASES) - set(OF_MODELS)
 
 

@@ -1,4 +1,4 @@
-"""Wrong uses of models and trainers, each with the argument, what is expected and what is got; test_wrong_uses.py runs them."""
+"""Wrong uses of models and trainers, each with the argument, the expected and the actual value; test_wrong_uses.py runs them."""
 import functools
 
 import numpy as np
@@ -88,7 +88,7 @@ def set_params(params):
     trainer().params = params
 
 
-# Function, argument: [(wrong value, what was expected, what was got)]; `got` is how the value shows in the text where it is None.
+# Function, argument: [(wrong value, expected text, got text)]; if the latter is None, it is how the value is printed.
 MODELS = [None, 3, 2.5, b"bytes", object(), Line, len, [], {}, {"w": "text"}]
 OF_MODELS = {
     "as_model": capibara.as_model,

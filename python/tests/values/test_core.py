@@ -1,4 +1,4 @@
-"""The extension runs StableHLO text, written by jax, and gives jax's values."""
+"""The extension runs StableHLO text written by jax, and returns jax's values."""
 import numpy as np
 import pytest
 

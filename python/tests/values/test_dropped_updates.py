@@ -1,4 +1,4 @@
-"""Updates outside of an array are dropped, and so are they in derivatives, eager and compiled, as in jax."""
+"""Out-of-bounds updates are dropped, and also in derivatives, eager and compiled, as in jax."""
 import jax as oracle
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Operations and jitted functions outside of an outer jit run the code of the CPU backend: their bits are those under jit."""
+"""Operations and jitted functions outside an outer jit run the CPU backend's code: their results are bitwise equal to those under jit."""
 import numpy as np
 import pytest
 
@@ -17,7 +17,7 @@ def same_bits(got, want):
   jax.tree.map(lambda a, b: np.testing.assert_array_equal(np.asarray(a), np.asarray(b)), got, want)
 
 
-# Sums of a few hundred float32 numbers: another order, or sums in double, shows in the last bits of some of the rows.
+# Sums of a few hundred float32 numbers: another order, or accumulation in double, shows in the last bits of some rows.
 ROWS = values(64, 300)
 
 
@@ -83,7 +83,7 @@ def test_an_argument_that_is_donated_and_returned_can_be_donated_again():
 
 
 def test_an_operation_is_found_by_its_types_attributes_and_settings():
-  """What was found for one call does not answer another: each result against NumPy's, in turns."""
+  """The cached entry of one call does not serve another: checks alternating calls against NumPy."""
   a, b = np.arange(12, dtype="float32").reshape(3, 4), np.arange(20, dtype="float32").reshape(4, 5)
   for _ in range(3):
     for dtype in ("float32", "int32", "bfloat16"):

@@ -1,4 +1,4 @@
-"""Elementwise operations outside of jit: one compiled function serves all shapes."""
+"""Elementwise operations outside jit: one compiled function serves all shapes."""
 
 import numpy as np
 import pytest

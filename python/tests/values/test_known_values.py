@@ -1,4 +1,4 @@
-"""Arrays that are made of known values inside of jit are traced, as in jax; those that come from outside are not."""
+"""Arrays made of known values inside jit are traced, as in jax; arrays from outside are not."""
 import gc
 
 import jax as oracle
@@ -49,7 +49,7 @@ MAKERS = {
 
 
 def traced_names(module, tracer, wrap):
-  """Which of the makers give a traced value inside of the function that `wrap` runs."""
+  """Whether each maker returns a traced value inside the function that `wrap` runs."""
   seen = {}
   outside = module.numpy.arange(2.0)
 

@@ -1,4 +1,4 @@
-"""Loops that update small windows of large carries: in place, and with the values of jax."""
+"""Loops that update small windows of large carries: in place, and with jax's values."""
 import jax as oracle
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ N = 300  # more than fits in registers
 
 
 def loop(p, body, start, steps=40):
-  """body(i, *carry) -> carry, in a while loop, which no rewrite unrolls."""
+  """Runs body(i, *carry) -> carry in a while loop, which no rewrite unrolls."""
   return p.lax.while_loop(lambda c: c[0] < steps, lambda c: (c[0] + 1, *body(*c)), (0, *start))
 
 
@@ -99,7 +99,7 @@ def nested(p, i, y, b):
 
 
 def sorted_and(p, i, y, b, change):
-  """What does not fit in registers stands before."""
+  """A part that does not fit in registers comes first."""
   y = p.numpy.sort(p.numpy.concatenate([y, p.numpy.cos(p.numpy.arange(80.0)) * i]))[-3:]
   return change(p, i, y % 13, b)
 

@@ -1,4 +1,4 @@
-"""The short ways of calls and of x[i] give what the long ones give."""
+"""The fast paths of calls and of x[i] give the results of the general paths."""
 import numpy as np
 import pytest
 

@@ -1,4 +1,4 @@
-"""Scans with elementwise steps on arrays beyond registers run block by block: jax's results, whatever the layout of sequences."""
+"""Scans with elementwise steps on arrays too large for registers run block by block: jax's results for any layout of sequences."""
 
 import jax
 import numpy
@@ -10,7 +10,7 @@ LENGTH = 11
 
 
 def both(function, *inputs, wide=False):
-    """What jax and capibara compute."""
+    """The results of jax and of capibara."""
     results = []
     for library in (jax, capibara_jax):
         library.config.update("jax_enable_x64", wide)
@@ -49,7 +49,7 @@ def test_steps_first(shape, reverse):
 @pytest.mark.parametrize("length", [3, 4, 10, 37, 300])
 @pytest.mark.parametrize("shape", [(66,), (9, 9), (5, 7, 11), (3, 512)])
 def test_steps_last(shape, length):
-    """Sequences come and go with the steps in the last dimension, once in order and once from the end."""
+    """Sequences are read and written with the steps in the last dimension, once in order and once in reverse."""
     def function(library):
         jnp = library.numpy
 

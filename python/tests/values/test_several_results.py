@@ -1,4 +1,4 @@
-"""Results that are made of the same values share one nest of loops: nothing that only they read is stored."""
+"""Results computed from the same values share one loop nest: values that only they read are not stored."""
 
 import jax
 import numpy
@@ -17,7 +17,7 @@ def wide():
 
 
 def sums_of_terms(library, count):
-    """Three sums over terms that share an expensive value each, as in finite volumes with several triads for each face."""
+    """Three sums over terms that each share an expensive value, as in finite-volume codes with several triads per face."""
     jnp = library.numpy
 
     def run(x, y):

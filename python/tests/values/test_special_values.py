@@ -1,4 +1,4 @@
-"""Denormal numbers, zeros of both signs and complex infinities: eager calls and compiled programs give what jax gives."""
+"""Denormal numbers, zeros of both signs and complex infinities: eager calls and compiled programs give jax's results."""
 import jax as oracle
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def reduced(x, axes):
 
 
 def plain(library, values):
-  """Numbers as NumPy's, small floats exactly."""
+  """Numbers as NumPy values, with small floats converted exactly."""
   arrays = [np.asarray(value) for value in library.tree.leaves(values)]
   return [array.astype(np.float64) if array.dtype.kind in "fV" else array for array in arrays]
 
@@ -68,7 +68,7 @@ def both(function, value, wrap):
 
 
 def same(ours, theirs):
-  """Equal values and equal signs of zero."""
+  """Checks that values and signs of zeros are equal."""
   for one, other in zip(ours, theirs, strict=True):
     np.testing.assert_array_equal(one, other)
     for part in ("real", "imag"):

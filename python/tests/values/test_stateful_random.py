@@ -1,4 +1,4 @@
-"""Generators of random numbers that keep their state, draws block by block, and searches along dimensions: values of jax."""
+"""Stateful random number generators, draws block by block, and searches along dimensions: jax's values."""
 import jax as oracle
 import numpy as np
 import pytest

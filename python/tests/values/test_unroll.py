@@ -1,4 +1,4 @@
-"""Scans unrolled in part run several steps in each iteration of the compiled loop."""
+"""Partially unrolled scans run several steps in each iteration of the compiled loop."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Dots of a short vector with an axis of an array, which compile to sums beside their neighbours."""
+"""Dot products of a short vector with an axis of an array, which compile to sums fused with their neighbours."""
 import jax as oracle
 import numpy as np
 import pytest

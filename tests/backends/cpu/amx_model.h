@@ -1,4 +1,4 @@
-// The tiles of AMX in plain C++, as Intel's manual describes their instructions: for processors that have none.
+// A model of AMX tiles in plain C++, after Intel's description of the instructions, for processors without AMX.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ struct AmxModel {
   }
 
   static void configure() {
-    if (state().configured) ++faults;  // the processor allows it, but it clears what a caller has in tiles
+    if (state().configured) ++faults;  // the processor allows it, but it clears the caller's tiles
     state() = State{true};
   }
   static void release() { state() = State{}; }
@@ -68,7 +68,7 @@ struct AmxModel {
       for (int n = 0; n < 16; ++n) {
         std::uint8_t* place = own.tiles[Sum][m] + 4 * n;
         if constexpr (sizeof(typename K::Packed) == 2) {
-          // Even and odd k are summed apart, in fused steps, and added to the sum at the end.
+          // Even and odd k accumulate separately, with fused multiply-adds, and are added to the sum at the end.
           float even = 0, odd = 0, sum;
           for (int k = 0; k < 16; ++k) {
             const std::uint8_t *a = own.tiles[Left][m] + 4 * k, *b = own.tiles[Right][k] + 4 * n;

@@ -1,4 +1,4 @@
-// Matmuls on tiles: a model of AMX on every processor with AVX-512, AMX itself where there is one.
+// Matmuls on tiles: on a model of AMX on every processor with AVX-512, and on AMX itself where available.
 #include "backends/cpu/kernels/gemm/amx/amx_tiles.h"
 
 #if defined(__x86_64__)
@@ -19,7 +19,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// A matmul of random operands in memory of any order, and what it is exactly.
+// A matmul of random operands with any memory layout, and its exact result.
 template <class K>
 struct Case {
   using P = typename K::Packed;
@@ -30,7 +30,7 @@ struct Case {
   std::vector<double> expected, size;  // size: the sum of the absolute values of the products
 
   enum class Order { plain, transposed, scattered };
-  // Of `outer` by `inner`. Scattered: both have even extents, as [outer / 2][inner / 2][2 of outer][2 of inner].
+  // Axes of an `outer` x `inner` matrix. Scattered: both extents are even, [outer / 2][inner / 2][2 outer][2 inner].
   static std::pair<Axis, Axis> axes(int64_t outer, int64_t inner, Order order) {
     if (order == Order::plain) return {Axis::regular(outer, inner), Axis::regular(inner, 1)};
     if (order == Order::transposed) return {Axis::regular(outer, 1), Axis::regular(inner, outer)};
@@ -76,7 +76,7 @@ struct Case {
       return is_signed ? std::bit_cast<std::int8_t>(stored) : std::bit_cast<std::uint8_t>(stored);
   }
 
-  // `run` gets the matmul; the result in row-major order.
+  // Passes the matmul to `run`; returns the result in row-major order.
   template <class Run>
   std::vector<S> result(Run&& run, bool constant_left = false, bool constant_right = false) const {
     auto source = [](const std::vector<P>& data, const Axis& items, const Axis& inner) {
@@ -118,7 +118,7 @@ struct Case {
         ASSERT_EQ(got[i], static_cast<std::uint32_t>(static_cast<int64_t>(expected[i])))
             << "element " << i << " of " << describe();
       } else {
-        // Every rounding of the sums of 32 products, and of the sum of those.
+        // Bounds every rounding in the sums of 32 products, and in the sum of those.
         const double limit = size[i] * 0x1p-24 * static_cast<double>(20 + k / 32);
         ASSERT_NEAR(got[i], expected[i], limit) << "element " << i << " of " << describe();
       }
@@ -127,10 +127,10 @@ struct Case {
   std::string describe() const { return std::to_string(m) + " x " + std::to_string(k) + " x " + std::to_string(n); }
 };
 
-// A matmul on `Tiles`, with operands packed before where they are constant.
+// A matmul on `Tiles`; constant operands are packed ahead of time.
 template <class K, class Tiles>
 struct RunOn {
-  AmxBlocking blocking;  // rows 0: chosen
+  AmxBlocking blocking;  // rows 0: default
   void operator()(Product<K>& product, bool constant_left, bool constant_right) const {
     using P = typename K::Packed;
     AmxRun<K, Tiles> run = blocking.rows ? AmxRun<K, Tiles>(product, blocking) : AmxRun<K, Tiles>(product);
@@ -154,7 +154,7 @@ void check_shapes(std::initializer_list<std::array<int64_t, 3>> shapes) {
         const auto first = one.result(chosen);
         one.check(first);
         if (testing::Test::HasFatalFailure()) return;
-        // How it is cut and what is packed before change no bit.
+        // Blocking and prepacking do not change a bit.
         const auto same = [&](const std::vector<typename K::Sum>& other) {
           return std::memcmp(first.data(), other.data(), first.size() * 4) == 0;
         };
@@ -173,7 +173,7 @@ std::uint16_t rounded_bits(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// Sums that the matmul rounds itself are those that it would have written.
+// Sums rounded by the matmul equal its float32 results, rounded.
 template <class Tiles>
 void check_rounding() {
   using Order = Case<AmxBfloat16>::Order;
@@ -228,7 +228,7 @@ void check_scattered() {
   transposed.check(transposed.result(RunOn<K, Tiles>{{32, 32, 32, 64}}));
 }
 
-// More rows than a block has, so that the right operand is packed before; and few rows.
+// More rows than a block, so that the right operand is packed ahead; and few rows.
 template <class K, class Tiles>
 void check_threads(std::initializer_list<std::array<int64_t, 3>> shapes) {
   using Order = typename Case<K>::Order;

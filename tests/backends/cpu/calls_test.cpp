@@ -1,4 +1,4 @@
-// Functions that call others: regions, parallel regions, host kernels, statuses, cancellation; targets and printing.
+// Functions that call others: regions, parallel regions, host kernels, status codes, cancellation; targets, printing.
 #include "backends/cpu/generated_code.h"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Results of the cpu backend take the memory of donated inputs, and only theirs.
+// Results of the cpu backend reuse the memory of donated inputs, and of no others.
 #include <capibara/control.h>
 #include <capibara/lax.h>
 
@@ -22,10 +22,10 @@ Array copy_of(const Array& array) {
   return Array::from_buffer(array.type(), buffer);
 }
 
-// Runs a function with its first `count` inputs donated on the cpu backend, and as it is on the reference backend.
+// Runs a function on the cpu backend with its first `count` inputs donated, and on the reference backend without.
 struct Donating {
   Arrays got, want;
-  const std::byte* donated = nullptr;  // where the memory was
+  const std::byte* donated = nullptr;  // address of the donated memory
   Array input;
 
   explicit Donating(const Flat& function, Arrays inputs, std::size_t count = 1) {
@@ -34,7 +34,7 @@ struct Donating {
     const Program program = stage(function, types, "f").program;
     std::vector<bool> none(inputs.size(), false), first = none;
     for (std::size_t i = 0; i < count; ++i) first[i] = true;
-    Arrays copies;  // no one but this test may hold the memory that is donated
+    Arrays copies;  // only this test may hold the donated memory
     for (const Array& each : inputs) copies.push_back(copy_of(each));
     want = backend("reference").compile(program)->execute(copies, none);
     input = inputs[0];

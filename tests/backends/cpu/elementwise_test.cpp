@@ -1,8 +1,8 @@
 // Every elementwise primitive in generated code against the reference kernel, on hard values of every dtype.
 //
 // Integers, booleans and operations that move or round bits agree bit for bit. Floats agree within the ULP that
-// `limits` states, a denormal result counting as zero: sums of products are fused in generated code, and sin, cos, tan,
-// atan2, pow, cbrt, erf (float64) and log (float64) are own polynomials there and libm in the reference.
+// `limits` states, where a denormal result counts as zero: sums of products are fused in generated code, and sin, cos,
+// tan, atan2, pow, cbrt, erf (float64) and log (float64) are polynomials of our own there, and libm in the reference.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -54,7 +54,7 @@ const std::map<std::string_view, Limit> limits = {
     {"rsqrt", {0, 0, 3, 3}},
 };
 
-// Operations for which a denormal operand is a number, or zero, in both backends alike.
+// Operations for which both backends treat a denormal operand the same, as a number or as zero.
 const std::set<std::string_view> takes_denormals = {"neg",
                                                     "abs",
                                                     "floor",
@@ -93,7 +93,7 @@ const std::set<std::string_view> takes_denormals = {"neg",
                                                     "logistic",
                                                     "square"};
 
-// Functions that enlarge a difference of one ULP inside without bound, far from the range of their samples.
+// Functions that amplify an internal difference of one ULP without bound, far from the range of their samples.
 bool is_unstable(const Primitive& primitive, DType dtype) {
   if (primitive.is("zeta") || primitive.is("polygamma")) return true;
   return is_complex(dtype) && (primitive.is("pow") || primitive.is("integer_pow") || primitive.is("atan2"));
@@ -139,7 +139,7 @@ std::vector<double> hard_values(DType dtype, bool denormals) {
                                 1.5707963267948966,
                                 3.141592653589793};
   const FloatInfo info = finfo(dtype);
-  // The least number of float8_e8m0fnu is a denormal of float32.
+  // The smallest number of float8_e8m0fnu is a denormal of float32.
   if (dtype == DType::float8_e8m0fnu && !denormals) return values;
   for (double x : {info.max, info.min, info.tiny, info.eps, 1 + info.eps, 1 - info.epsneg, info.max / 2})
     values.push_back(x);
@@ -152,7 +152,7 @@ std::vector<double> hard_values(DType dtype, bool denormals) {
 
 constexpr int64_t count = 2000;
 
-// Operands of the type: hard values, each beside each, then random ones.
+// Operands of the type: all pairs of hard values, then random ones.
 struct Source {
   bool denormals, only_sample_range;
 };
@@ -208,7 +208,7 @@ struct Case {
   }
 };
 
-// Keys have no samples of their own: equality, copies and choices.
+// Keys have no samples: tests equality, copies and select.
 std::vector<Case> key_cases(DType dtype) {
   std::vector<Case> cases;
   std::mt19937_64 random(1);
@@ -236,7 +236,7 @@ std::vector<Case> cases_of(DType dtype) {
   for (const Primitive& primitive : catalog()) {
     const PrimitiveRecord& record = primitive.record();
     if (!record.samples) continue;
-    // Narrow floats compute in float32, where the functions are tested.
+    // Narrow floats are computed in float32, in which the functions are tested.
     if (is_floating(dtype) && bits(dtype) < 16 && is_expensive(primitive) && !primitive.is("exp")) continue;
     if (!record.dtypes.empty() && std::find(record.dtypes.begin(), record.dtypes.end(), dtype) == record.dtypes.end()) {
       continue;
@@ -280,7 +280,7 @@ std::vector<Case> cases_of(DType dtype) {
   return cases;
 }
 
-// All cases in one module: a driver that calls one function for each.
+// Compiles all cases in one module, with a driver that calls one function for each.
 void run_generated(std::vector<Case>& cases) {
   Module module;
   module.functions.resize(1 + cases.size());
@@ -340,7 +340,7 @@ double unit_in_the_last_place(DType dtype, double size) {
   return std::ldexp(1.0, exponent - 1 - info.mantissa_bits);
 }
 
-// In ULP; 0 for NaN on both sides, and for denormals beside zero.
+// The difference in ULP; 0 if both are NaN, or if both are denormal or zero.
 double difference(DType dtype, double got, double want, double size) {
   if (std::isnan(got) || std::isnan(want)) return std::isnan(got) == std::isnan(want) ? 0 : 1e30;
   if (got == want) return 0;
@@ -404,7 +404,7 @@ double allowed(const Case& one) {
   const Limit& row = limit->second;
   if (is_complex(one.inputs[0].dtype)) return one.inputs[0].dtype == DType::complex64 ? row.c64 : row.c128;
   if (dtype == DType::float64) return row.f64;
-  // A narrow result may round to the neighbour.
+  // A narrow result may round to the adjacent number.
   return dtype == DType::float32 ? row.f32 : row.f32 > 0 ? std::max(1.0, row.f32 / 256) : 0;
 }
 

@@ -1,4 +1,4 @@
-// Loops that run on rows of a matmul as these are finished: the same bits as without, for every number of threads.
+// Epilogue loops that run on rows of a matmul as they are finished: same bits as unfused, for any number of threads.
 #include <capibara/lax.h>
 #include <capibara/nn.h>
 #include <capibara/numpy.h>
@@ -22,13 +22,13 @@ std::size_t epilogues(const Program& program, const std::vector<bool>& donated =
   return lower_to_loops(optimise(program), donated).products.size();
 }
 
-// Whether a matmul of float32 matrices of this shape tells when blocks of its rows are complete.
+// 1 if a float32 matmul of this shape reports when blocks of its rows are complete, else 0.
 std::size_t is_cut(int64_t m, int64_t n) { return m > 160 && n >= 16 && n <= 2048 && m * n * 4 >= 4 << 20 ? 1 : 0; }
 
-// What follows a matmul in a program of its own: the matmul's result is one of its inputs.
+// The epilogue as a separate program: the matmul's result is one of its inputs.
 using Following = std::function<Arrays(const Array& product, std::span<const Array> others)>;
 
-// Compares bits with those of two programs, one for the matmul, one for what follows, and values with the reference.
+// Compares bits with two programs, one for the matmul and one for the epilogue, and values with the reference.
 void expect_same(const Following& following, const Array& lhs, const Array& rhs, const Arrays& others,
                  std::size_t fused, double tolerance = 1e-3) {
   Arrays inputs = {lhs, rhs};
@@ -120,7 +120,7 @@ TEST(Epilogues, NotWhereRowsAreReadElsewhere) {
 }
 
 TEST(Epilogues, OfAnOperandThatIsUpdatedWaitForTheProduct) {
-  // The update may take the memory of the donated x, which the matmul reads to its end.
+  // The update may reuse the memory of the donated x, which the matmul reads until it ends.
   const Arrays inputs = {values({1100, 1100}), values({1100, 1100})};
   const Program program =
       program_of([](std::span<const Array> x) { return Arrays{x[0] - numpy::matmul(x[0], x[1]) * 0.001f}; }, inputs);

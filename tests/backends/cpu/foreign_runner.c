@@ -1,7 +1,7 @@
-// Runs one compiled program on another kind of machine: reads its buffers from standard input, writes its outputs.
+// Runs one compiled program on another architecture: reads its buffers from standard input, writes its outputs.
 //
-// Linked with the object code of the program and started by the tests under an emulator. The input is a sequence of
-// 64-bit numbers and bytes: the count of buffers and, of each, its size, whether it is an output (1) and its contents.
+// Linked with the program's object code and started by the tests under an emulator. The input is a sequence of
+// 64-bit numbers and bytes: the count of buffers and, for each, its size, 1 if it is an output, and its contents.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ int main(void) {
     if (fread(buffers[i], 1, (size_t)sizes[i], stdin) != (size_t)sizes[i]) return 3;
   }
 #ifdef __x86_64__
-  _mm_setcsr(_mm_getcsr() | 0x8040);  // denormals are zero, as in programs
+  _mm_setcsr(_mm_getcsr() | 0x8040);  // denormals are zero, as in compiled programs
 #elif defined(__aarch64__)
   uint64_t mode;
   __asm__ volatile("mrs %0, fpcr" : "=r"(mode));

@@ -1,8 +1,8 @@
-// Code for AVX2 and NEON gives the results of the reference backend: under qemu-user where the machine is another.
+// Code for AVX2 and NEON gives the results of the reference backend: under qemu-user on the other architecture.
 //
-// Needs a C compiler for the machine and, where it is another than this one, its emulator: x86_64-linux-gnu-gcc and
-// qemu-x86_64, or aarch64-linux-gnu-gcc and qemu-aarch64. AVX-512 is beyond qemu-user: code for it is emitted in tests
-// and never run where the machine lacks it.
+// Needs a C compiler for the target and, if it is not this machine, its emulator: x86_64-linux-gnu-gcc and
+// qemu-x86_64, or aarch64-linux-gnu-gcc and qemu-aarch64. qemu-user has no AVX-512: tests emit code for it, but do
+// not run it if the machine lacks it.
 #include "backends/backend.h"
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/generated_code.h"
@@ -23,7 +23,7 @@ namespace {
 
 struct Machine {
   Target target;
-  std::string c_compiler, emulator, options;  // of the emulator; no emulator: this machine
+  std::string c_compiler, emulator, options;  // empty emulator: runs on this machine
 };
 
 Machine avx2() {
@@ -42,7 +42,7 @@ bool starts(const std::string& command) { return std::system((command + " > /dev
 
 void write_number(std::ostream& out, int64_t value) { out.write(reinterpret_cast<const char*>(&value), sizeof value); }
 
-// Object code as a program of its own, run once; the folder is removed at the end.
+// Links object code into a separate program and runs it; removes the folder at the end.
 class ForeignRunner {
  public:
   explicit ForeignRunner(Machine machine) : machine_(std::move(machine)) {
@@ -56,7 +56,7 @@ class ForeignRunner {
       return;
     }
 #ifdef __x86_64__
-    // Under ./run emulate cc is the compiler of the machine around the emulator; the other tests run such code there.
+    // Under ./run emulate cc is the host's compiler, outside the emulator; the other tests run such code there.
     usable_ = usable_ && starts("cc -dumpmachine | grep x86_64") && __builtin_cpu_supports("avx2") &&
               __builtin_cpu_supports("fma");
 #endif
@@ -127,7 +127,7 @@ class ForeignRunner {
   bool usable_ = false;
 };
 
-// Random programs that need no kernel of the process: all they do is in their own code.
+// Random programs that call no host kernels, so all their work is in generated code.
 void expect_random_programs_agree(const ForeignRunner& runner, int programs) {
   int tried = 0;
   for (uint64_t seed = 1; seed <= 400 && tried < programs; ++seed) {
@@ -149,7 +149,7 @@ void expect_random_programs_agree(const ForeignRunner& runner, int programs) {
   EXPECT_GE(tried, programs / 2);
 }
 
-// Chains long enough for functions that are compiled once and called, with vectors as arguments.
+// Chains long enough that functions are compiled once and called, with vectors as arguments.
 void expect_shared_functions_agree(const ForeignRunner& runner) {
   for (const DType dtype : {DType::float32, DType::float64}) {
     const Arrays inputs = {values({1003}, dtype, 3)};
@@ -182,7 +182,7 @@ TEST(ForeignTargets, Avx2AgreesWithReferenceSlow) {
   expect_random_programs_agree(runner, 60);
 }
 
-#ifndef __aarch64__  // where all tests run such code
+#ifndef __aarch64__  // there all tests run such code
 Machine neon() {
   return {{"aarch64-unknown-linux-gnu", "generic", {"+neon"}, 16},
           "aarch64-linux-gnu-gcc",

@@ -1,4 +1,4 @@
-// Formulas: what a function calls has the bits of what it writes out.
+// Formulas: a call of a shared function gives the same bits as its expansion.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/elements/element.h"
@@ -12,7 +12,7 @@ constexpr int64_t count = 1003;  // with a remainder for every number of lanes
 
 using Apply = std::function<Element(const Primitive&, const std::vector<Element>&)>;
 
-// Runs `write` over numbers, with every function written out or with every function called.
+// Runs `write` over numbers, with every function expanded or every function called.
 template <class T>
 std::vector<T> results(DType dtype, bool shared, const std::function<Value(Builder&, const Apply&, Value)>& write) {
   Module module = module_with(1);
@@ -59,7 +59,7 @@ void expect_equal_everywhere(DType dtype) {
       for (int k = 0; k < 3; ++k) value = apply(function, {value});
       return value.parts[0];
     });
-    // Sums take in the product in which a function may end, and functions begin with sums of products.
+    // Sums are fused with a product that may end a function, and functions begin with sums of products.
     expect_equal<T>(dtype, name, [&](Builder& b, const Apply& apply, Value x) {
       auto f = [&](Value value) { return apply(function, {Element(value)}).parts[0]; };
       const Value product = b.compute(Op::mul, x, b.constant(scalar_of<T>(), 0.3));
@@ -98,7 +98,7 @@ TEST(Formulas, AreCompiledOnceForAllThatCallThem) {
     return std::vector<Value>();
   });
   ASSERT_EQ(module.functions[0].formulas.size(), 1u);
-  // The function, and the formula for vectors and for the remainder.
+  // The function, and the formula in versions for vectors and for the remainder.
   const std::string ir = compiler().ir(module, compiler().host());
   int definitions = 0;
   for (std::size_t at = ir.find("\ndefine"); at != std::string::npos; at = ir.find("\ndefine", at + 1)) ++definitions;

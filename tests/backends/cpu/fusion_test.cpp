@@ -1,4 +1,4 @@
-// What becomes of programs on the way to machine code: how many regions they are, and where their values live.
+// The form of programs on their way to machine code: the number of regions, and where their values are stored.
 #include <capibara/control.h>
 #include <capibara/lax.h>
 #include <capibara/nn.h>
@@ -52,7 +52,7 @@ TEST(Fusion, AChainIsOneRegionWithoutMemoryOfItsOwn) {
   EXPECT_EQ(regions_run(program), 1);
   EXPECT_EQ(kernels_run(program), 0);
   EXPECT_EQ(program.arena_bytes, 0);
-  // Rows that follow each other in memory are one loop.
+  // Rows contiguous in memory are one loop.
   EXPECT_EQ(program.module.functions[1].extent, 7000);
 }
 

@@ -1,4 +1,4 @@
-// Builds functions in loop form by hand, compiles and runs them: what the tests of the code generator share.
+// Builds functions in loop form by hand, compiles and runs them, for the tests of the code generator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 
 namespace capibara::cpu {
 
-// A core configured without the code generator runs programs on the reference backend, even where the module can be
+// A core configured without the code generator runs programs on the reference backend, even if the module could be
 // opened.
 inline bool runs_generated_code() { return native_platform() == "cpu" && has_compiler(); }
 
@@ -91,7 +91,7 @@ inline void run(const Module& module, std::vector<void*> buffers) {
   ASSERT_EQ(run(module, std::move(buffers), runtime), 0) << to_string(module);
 }
 
-// A byte stands for an i1, so that arrays of it have addresses.
+// A byte represents an i1, so that elements of its arrays have addresses.
 struct Bit {
   uint8_t value = 0;
   friend bool operator==(const Bit&, const Bit&) = default;

@@ -1,4 +1,4 @@
-// Long programs run after their call has returned: what is ready when, chains of calls, donation, errors, equal
+// Long programs run after their call has returned: when results are ready, chains of calls, donation, errors, equal
 // results.
 #include <capibara/capibara.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 namespace lax = jax::lax;
 
-// Each iteration waits for the one before: milliseconds on any machine, where a call waits for 0.2 ms at most.
+// Iterations depend on each other: takes milliseconds on any machine, while a call waits for at most 0.2 ms.
 constexpr int64_t trips_of_few = 2'000'000;
 
 Array work(const Array& x) {
@@ -28,7 +28,7 @@ Array work(const Array& x) {
       0, trips, [](Array, Array value) { return value * 0.999f + 0.5f; }, x);
 }
 
-// While it lives, programs in the background do not begin.
+// Prevents background programs from starting during its lifetime.
 class Closed {
  public:
   Closed() {

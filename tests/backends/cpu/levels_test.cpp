@@ -1,4 +1,4 @@
-// Programs of 16-bit floats, on this processor and with the instructions of lesser ones.
+// Programs of 16-bit floats, on this processor and with the instruction sets of older ones.
 #include <capibara/lax.h>
 
 #include <gtest/gtest.h>

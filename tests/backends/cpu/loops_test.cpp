@@ -101,7 +101,7 @@ TEST(Loops, InPlaceRunsEachIterationOnce) {
   }
 }
 
-// Every way to join lanes, over every extent; floats hold small integers, so that no order rounds.
+// Every reduction across lanes, over every extent; floats hold small integers, so that no order rounds.
 template <class T>
 void reductions(Op op, T identity, T (*join)(T, T), bool in_place) {
   for (int64_t n : extents) {
@@ -202,7 +202,7 @@ TEST(Loops, CarriesWithoutAWayToJoinRunInOrder) {
   EXPECT_EQ(y[100], state);
 }
 
-// Rows of a matrix: an inner loop in lanes that sums, then one that uses the sum; hoisted loads; a transposed write.
+// Rows of a matrix: an inner loop in lanes that sums, then one that uses the sum; hoisted loads; a transposed store.
 TEST(Loops, NestsOverRowsWithTwoStages) {
   NEEDS_COMPILER();
   for (int64_t columns : {1, 3, 7, 16, 37, 130}) {
@@ -241,7 +241,7 @@ TEST(Loops, NestsOverRowsWithTwoStages) {
   }
 }
 
-// An inner loop whose iterations run one by one inside of a loop in lanes, with a carry that differs between these.
+// A sequential inner loop inside a loop in lanes, with a carry that differs between lanes.
 TEST(Loops, InnerLoopsCarryVectors) {
   NEEDS_COMPILER();
   for (int64_t n : extents) {
@@ -284,7 +284,7 @@ TEST(Loops, ComputedIndicesGatherAndScatter) {
     b.loop(n, {.lanes = true}, {}, [&](Value i, Carried) {
       Value at = b.convert(Op::sign_extend, Scalar::i64, b.load(Scalar::i32, {where, 0, {{i, 1}}}));
       Value x = b.load(Scalar::f32, {table, 1, {{at, 2}, {i, -1}}});
-      // n + 3 - 2 * (i - 1): affine by way of computations
+      // n + 3 - 2 * (i - 1): affine through computations
       Value shifted =
           b.compute(Op::sub, b.index(n + 3), b.compute(Op::mul, b.compute(Op::sub, i, b.index(1)), b.index(2)));
       b.store(x, {out, n - 5 - n, {{b.compute(Op::add, i, b.index(5)), 1}}});
@@ -308,7 +308,7 @@ TEST(Loops, ComputedIndicesGatherAndScatter) {
   }
 }
 
-// Complex numbers: parts two apart are loaded and stored together.
+// Complex numbers: parts at a stride of two are loaded and stored together.
 TEST(Loops, ComplexProducts) {
   NEEDS_COMPILER();
   for (int64_t n : extents) {

@@ -1,5 +1,5 @@
-// Nests of every form over awkward shapes: sums of columns, long rows, tiles of transposes, random bits; against the
-// reference backend, and with the same bits for every number of threads.
+// Loop nests of every form over awkward shapes: column sums, long rows, transpose tiles, random bits; against the
+// reference backend, and with the same bits for any number of threads.
 #include <capibara/control.h>
 #include <capibara/lax.h>
 #include <capibara/nn.h>
@@ -50,7 +50,7 @@ TEST(Nests, UpdateACarryFromItsOtherRows) {
   }
 }
 
-// The loop's constant is a reshape of the value that its carry starts from: that memory must not be written.
+// The loop's constant is a reshape of its carry's initial value: that memory must not be overwritten.
 TEST(Nests, KeepTheStartOfACarryThatTheLoopReadsByAnotherName) {
   expect_as_reference(
       [](std::span<const Array> x) {
@@ -66,7 +66,7 @@ TEST(Nests, KeepTheStartOfACarryThatTheLoopReadsByAnotherName) {
       {values({65}), lax::convert_element_type(values({}, DType::float32) * 20.0f, DType::int32)}, 1e-6);
 }
 
-// The update reads, as a flat array, the very rows that it is written into: they must be read before.
+// The update reads, as a flat array, the same rows that it writes: they must be read first.
 TEST(Nests, UpdateAnArrayWithPartsOfItself) {
   expect_as_reference(
       [](std::span<const Array> x) {
@@ -77,8 +77,8 @@ TEST(Nests, UpdateAnArrayWithPartsOfItself) {
       {values({5000, 3})}, 1e-6);
 }
 
-// The product is computed once for the maximum and again below it: rounded in both, or the difference is not 0 at the
-// maximum.
+// The product is computed once for the maximum and again after it: it must be rounded in both, or the difference is
+// not 0 at the maximum.
 TEST(Nests, RoundProductsThatSeveralReadersCompute) {
   for (float scale : {1e12f, 1e38f}) {
     expect_as_reference(
@@ -174,7 +174,7 @@ TEST(Nests, GatherGradientsOfLayerNormInOnePass) {
   expect_as_reference(gradients, {values({300, 257}), values({300, 257}), values({1, 257})}, 1e-2);
   const FlatFunction flat = [&](std::span<const Array> given) { return gradients(given); };
   const Types types = {values({300, 257}).type(), values({300, 257}).type(), values({1, 257}).type()};
-  // One nest over all rows, and one that joins the sums of its runs.
+  // One nest over all rows, and one that combines its partial sums.
   EXPECT_LE(lower_to_loops(optimise(stage(flat, types, "f").program)).module.functions.size(), 3u);
 }
 

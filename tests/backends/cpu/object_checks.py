@@ -21,7 +21,7 @@ FOREIGN = {} if platform.machine() == "aarch64" else {
 
 
 def runs_here(target: str) -> bool:
-    """Whether code for a target can be run on this machine, by an emulator at least."""
+    """True if code for a target can run on this machine, if only under an emulator."""
     if target in FOREIGN:
         compiler, emulator = FOREIGN[target]
         return bool(shutil.which(compiler) and shutil.which(emulator[0]))
@@ -32,7 +32,7 @@ def runs_here(target: str) -> bool:
 
 @functools.cache
 def library_symbols(compiler: str) -> set[str]:
-    """What libc and libm of this compiler offer."""
+    """The symbols exported by this compiler's libc and libm."""
     found = set()
     for library in ("libc.so.6", "libm.so.6"):
         path = subprocess.run([compiler, f"-print-file-name={library}"], capture_output=True, text=True, check=True)
@@ -98,6 +98,6 @@ def check(folder, f, *args, target="native", rtol=2e-5, atol=2e-5, options=()):
 
 
 def code_bytes(folder) -> int:
-    """Of instructions and their tables, without weights and without what a linker drops."""
+    """Bytes of instructions and their tables, without weights and sections that a linker drops."""
     listed = subprocess.run(["size", "-A", str(folder / "f.o")], capture_output=True, text=True, check=True)
     return sum(int(line.split()[1]) for line in listed.stdout.splitlines() if line.startswith("."))

@@ -1,8 +1,8 @@
 // Runs the function of an object file on arrays from standard input and writes its results to standard output.
 //
-// Built with -include HEADER -DFUNCTION=name -DINPUTS=.. -DOUTPUTS=.. -DARENA_BYTES=.. by test_object_code.py. Input: for
-// each input its bytes and its data, then the bytes of each output. All memory has guards on both sides, which must be
-// intact afterwards; the function runs twice, with other rubbish in the arena, and gives the same bits.
+// Built with -include HEADER -DFUNCTION=name -DINPUTS=.. -DOUTPUTS=.. -DARENA_BYTES=.. by test_object_code.py. stdin: for
+// each input its size in bytes and its data, then the size of each output. All memory has guards on both sides, which
+// must be intact afterwards; the function runs twice, with different garbage in the arena, and must give the same bits.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""Functions of jax that run LAPACK or a Fourier transform under jit, and become object files all the same."""
+"""jax functions that run LAPACK or a Fourier transform under jit, and can still be compiled to object files."""
 
 import jax
 import jax.numpy as jnp
@@ -35,14 +35,14 @@ def all_complex_solves(a, b):
 
 
 def spectrum(x):
-    """What of eigh does not depend on the phases of eigenvectors."""
+    """Results of eigh that do not depend on the phases of eigenvectors."""
     values, vectors = jnp.linalg.eigh(x)
     adjoint = vectors.conj().swapaxes(-1, -2)
     return values, (vectors * values[..., None, :]) @ adjoint, adjoint @ vectors
 
 
 def singular(x, full=False):
-    """What of svd does not depend on the phases of singular vectors."""
+    """Results of svd that do not depend on the phases of singular vectors."""
     u, s, vt = jnp.linalg.svd(x, full_matrices=full)
     k = s.shape[-1]
     product = (u[..., :k] * s[..., None, :]) @ vt[..., :k, :]
@@ -50,7 +50,7 @@ def singular(x, full=False):
 
 
 def kalman(a, c, q, r, x, p, measurements):
-    """A Kalman filter by scan: the gain by a Cholesky factorization."""
+    """A Kalman filter as a scan, with the gain from a Cholesky factorization."""
     def step(state, y):
         x, p = state
         x, p = a @ x, a @ p @ a.T + q
@@ -126,6 +126,6 @@ KERNEL_TOLERANCES = {"fft_lengths": 2e-4, "rfft_lengths": 2e-4, "fft_planes": 2e
                      "svd_of_tall_and_wide": 1e-4, "kalman": 1e-4, "eigh_of_batches": 1e-4, "large_and_small": 1e-4, "svd": 1e-4,
                      "triangular": 1e-3, "triangular_vectors": 1e-3, "solve_batches": 1e-4, "eigh_of_complex": 1e-4}
 
-# What benchmarks/objects/objects.py measures, and a long test runs for another processor.
+# Measured by benchmarks/objects/objects.py, and run for another architecture by a long test.
 KERNELS = ["fft_lengths", "rfft_lengths", "fft_planes", "spectral_derivative", "cholesky", "lu", "solve", "solve_batches", "triangular",
            "qr", "eigh", "svd", "least_squares", "matrix_exponential", "kalman"]

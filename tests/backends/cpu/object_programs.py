@@ -1,4 +1,4 @@
-"""Functions of jax that become object files, with their arguments."""
+"""jax functions to compile to object files, with their arguments."""
 
 import functools
 
@@ -38,7 +38,7 @@ def lorenz(x, steps):
 
 
 def lqr(a, b, q, r, x):
-    """A horizon of Riccati steps by scan, then the first control."""
+    """A horizon of Riccati steps as a scan, then the first control."""
     def riccati(p, _):
         gain_left, gain_right = r + b.T @ p @ b, b.T @ p @ a
         k = gain_right / gain_left[0, 0]
@@ -163,7 +163,7 @@ CASES = {
 TOLERANCES = {"bfloat16": 0.02, "float16": 2e-3, "matmul_types": 0.06, "gamma_functions": 1e-4, "lorenz": 1e-4,
               "large_matmuls": 2e-4, "many_rows": 2e-4, "convolution_gradients": 1e-3, "mlp_gradient": 1e-4}
 
-# What benchmarks/objects/objects.py measures, and a long test runs for another processor.
+# Measured by benchmarks/objects/objects.py, and run for another architecture by a long test.
 PLAIN = ["axpy", "functions", "integers", "bytes", "softmax", "layer_norm", "statistics", "complex_numbers", "bfloat16", "newton",
          "pendulum", "lorenz", "branches", "life", "gradient", "cumulative", "threefry", "embedding", "scatters", "sorts", "pooling",
          "mlp", "mlp_gradient", "lqr", "attention"]

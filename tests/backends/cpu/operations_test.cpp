@@ -1,4 +1,4 @@
-// Every operation of the loop form on every type, at values where mistakes show, one at a time and in lanes.
+// Every operation of the loop form on every type, at values that expose mistakes, one at a time and in lanes.
 #include "backends/cpu/generated_code.h"
 
 namespace capibara::cpu {
@@ -34,7 +34,7 @@ std::vector<T> hard_values() {
                           static_cast<T>(L::min() + 1)};
     if constexpr (sizeof(T) >= 4) values.insert(values.end(), {16777217, 2147483583, -16777219});
     if constexpr (sizeof(T) == 8) {
-      values.push_back((int64_t{1} << 62) + (int64_t{1} << 38) + 1);  // rounds otherwise to f32 by way of f64
+      values.push_back((int64_t{1} << 62) + (int64_t{1} << 38) + 1);  // rounds differently to f32 through f64
       values.push_back((int64_t{1} << 53) + 1);
       values.push_back(-((int64_t{1} << 53) + 3));
     }
@@ -265,7 +265,7 @@ TYPED_TEST(Floats, CallsOfTheMathLibrary) {
   two("nextafter", Math::nextafter, std::nextafter);
 }
 
-// Products and sums of constants must not be folded to another NaN or zero than the machine makes.
+// Products and sums of constants must be folded to the NaN or zero that the machine produces.
 TYPED_TEST(Floats, ConstantsAreRoundedToTheType) {
   NEEDS_COMPILER();
   using T = TypeParam;

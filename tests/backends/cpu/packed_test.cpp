@@ -1,4 +1,4 @@
-// Large matmuls from packed panels: edges of rows, columns and k, both orders of each operand, against sums in double;
+// Large matmuls from packed panels: edges of rows, columns and k, both layouts of each operand, against sums in double;
 // the same bits for any number of threads.
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ void check(const Shape& shape, bool left_turned, bool right_turned) {
   }
   std::mt19937 random(3);
   for (int trial = 0; trial < 500; ++trial) {
-    // The last row and column among them.
+    // Includes the last row and column.
     const int64_t i = trial % 5 == 0 ? m - 1 : static_cast<int64_t>(random()) % m;
     const int64_t j = trial % 7 == 0 ? n - 1 : static_cast<int64_t>(random()) % n;
     double sum = 0;

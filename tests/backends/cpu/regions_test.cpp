@@ -1,4 +1,4 @@
-// Operations by regions of scalars, with loops and branches inside: compiled without an interpreter, with the
+// Operations with scalar regions, containing loops and branches: compiled without an interpreter, with the
 // reference's values.
 #include <capibara/control.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 namespace lax = jax::lax;
 
-// As the reference computes it, with no kernel of the reference behind the generated code.
+// Checks for the reference's values, and that generated code calls no reference kernel.
 void expect_compiled(const Maker& function, const Arrays& inputs, double tolerance = 1e-6) {
   NEEDS_COMPILER();
   for (const HostKernel& kernel : lower_to_loops(optimised(program_of(function, inputs))).kernels) {
@@ -26,14 +26,14 @@ void expect_compiled(const Maker& function, const Arrays& inputs, double toleran
 
 Array scalar(float value) { return Array(value); }
 
-// The sum, unless one is negative: a branch that depends on data.
+// The sum, unless `b` is negative: a data-dependent branch.
 Array add_by_branch(const Array& a, const Array& b) {
   const auto add = [](const Array& x, const Array& y) { return lax::add(x, y); };
   const auto skip = [](const Array& x, const Array&) { return x; };
   return lax::cond(lax::ge(b, scalar(0)), add, skip, a, b);
 }
 
-// Halves the second until it is below 1/8: the branch that is not taken would never end.
+// Halves the second until it is at most 1/8; in the branch not taken the loop would not terminate.
 Array add_by_loop(const Array& a, const Array& b) {
   const auto is_large = [](const Array& x) { return lax::gt(x, scalar(0.125f)); };
   const auto halve = [](const Array& x) { return lax::mul(x, scalar(0.5f)); };
@@ -145,7 +145,7 @@ TEST(CompiledRegions, ScatterFoldsUpdatesThatMeetInOrder) {
                               scatter_attrs(fold, {{}, {0}, {0}, {}, {}}, mode));
       };
       expect_compiled(at_points, {values({5}), points, values({6})});
-      // Windows of three rows and two columns, whose dimensions come before those of the indices.
+      // Windows of three rows and two columns; window dimensions come before index dimensions.
       const auto windows = [&](std::span<const Array> x) {
         return capibara::bind(primitive("scatter"), Arrays{x[0], lax::reshape(x[1], {4, 1}), x[2]},
                               scatter_attrs(fold, {{0, 1}, {}, {1}, {}, {}}, mode));
@@ -155,7 +155,7 @@ TEST(CompiledRegions, ScatterFoldsUpdatesThatMeetInOrder) {
   }
 }
 
-// Programs of files may have them.
+// Programs read from files may have int64 indices.
 TEST(CompiledRegions, TakeWideIndicesWithoutX64) {
   const int32_t some[] = {1, 3, 1, 9, -1, 1};
   const Array points = [&] {
@@ -201,7 +201,7 @@ Arrays sorted(const ScalarFunction& before, std::span<const Array> operands, int
 }
 
 TEST(CompiledRegions, Sort) {
-  // By the size of a number, the negative ones first by a branch; many are equal.
+  // By magnitude, negative numbers first by a branch; many are equal.
   const ScalarFunction by_branch = [](std::span<const Array> x) {
     const auto by_size = [](const Array& a, const Array& b) {
       return lax::lt(lax::round(lax::abs(a)), lax::round(lax::abs(b)));
@@ -215,7 +215,7 @@ TEST(CompiledRegions, Sort) {
     return Arrays{lax::gt(lax::round(x[2]), lax::round(x[3]))};
   };
   const ScalarFunction downwards = [](std::span<const Array> x) { return Arrays{lax::gt(x[2], x[3])}; };
-  // Up by one operand; those that are equal, down by the other one.
+  // Ascending by one operand; ties descending by the other.
   const ScalarFunction both = [](std::span<const Array> x) {
     const Array a = lax::round(x[0]), b = lax::round(x[1]);
     return Arrays{lax::bitwise_or(lax::lt(a, b), lax::bitwise_and(lax::eq(a, b), lax::lt(x[3], x[2])))};

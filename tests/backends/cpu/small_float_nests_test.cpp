@@ -1,4 +1,4 @@
-// Functions of 16-bit floats: every number there is, computed in lanes and looked up in a table; and softmax of them.
+// Functions of 16-bit floats: on every number, computed in lanes and by table lookup; and their softmax.
 #include <capibara/lax.h>
 #include <capibara/nn.h>
 #include <capibara/numpy.h>
@@ -15,7 +15,7 @@ namespace {
 
 namespace lax = jax::lax;
 
-// All numbers of a dtype that are no denormals, `copies` times.
+// All numbers of a dtype except denormals, `copies` times.
 Array all_numbers(DType dtype, int copies) {
   const int64_t exponent = dtype == DType::bfloat16 ? 0x7f80 : 0x7c00;
   std::vector<uint16_t> codes(static_cast<std::size_t>(copies) * 65536);
@@ -34,7 +34,7 @@ std::string difference_from_reference(const Maker& function, const Array& input,
 
 TEST(SmallFloatNests, ExponentialsOfAllNumbersAreThoseOfFloat32Rounded) {
   for (DType dtype : {DType::bfloat16, DType::float16}) {
-    // Few elements are computed, many are looked up.
+    // Few elements are computed, many are looked up in a table.
     for (int copies : {1, 9}) {
       EXPECT_EQ(difference_from_reference([](std::span<const Array> x) { return Arrays{lax::exp(x[0])}; },
                                           all_numbers(dtype, copies), 0),
@@ -68,7 +68,7 @@ TEST(SmallFloatNests, SoftmaxDividesByTheSumOfItsRow) {
   const Array count = lax::convert_element_type(lax::iota(DType::int32, 64 * 300), DType::float32);
   for (DType dtype : {DType::bfloat16, DType::float16}) {
     const Array rows = lax::convert_element_type(lax::reshape(lax::sin(count * 0.7f) * 6.0f, {64, 300}), dtype);
-    // The sum may round to a neighbour: its order differs.
+    // The sum may round to an adjacent number, since its order differs.
     EXPECT_EQ(
         difference_from_reference([](std::span<const Array> x) { return Arrays{jax::nn::softmax(x[0])}; }, rows, 0.01),
         "");

@@ -1,4 +1,4 @@
-// Programs made from functions, inputs for them, and their comparison with the reference backend.
+// Makes programs from functions, inputs for them, and compares them with the reference backend.
 #pragma once
 
 #include <capibara/config.h>
@@ -17,7 +17,7 @@ namespace capibara::cpu {
 
 using Maker = std::function<Arrays(std::span<const Array>)>;
 
-// Sines of the element's number in `dtype`, 64-bit types included.
+// Sines of the element's index in `dtype`, including 64-bit types.
 inline Array values(const Shape& shape, DType dtype = DType::float32, float factor = 1) {
   const ConfigScope x64 = jax::enable_x64();
   const Array count =
@@ -37,7 +37,7 @@ inline Arrays executed(const char* platform, const Program& program, const Array
   return capibara::backend(platform).compile(program)->execute(inputs, std::vector<bool>(inputs.size(), false));
 }
 
-// Values as those of the reference, and the same bits on 1, 2 and 4 threads.
+// Checks for the reference's values, and the same bits on 1, 2 and 4 threads.
 inline void expect_as_reference(const Maker& function, const Arrays& inputs, double tolerance) {
   const Program program = program_of(function, inputs);
   const Arrays want = executed("reference", program, inputs);

@@ -1,4 +1,4 @@
-"""Functions that jax exports, compiled to object files and run by a C program: the results are jax's."""
+"""Functions exported by jax, compiled to object files and run by a C program: the results are jax's."""
 
 import os
 import pathlib

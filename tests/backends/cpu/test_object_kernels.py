@@ -1,4 +1,4 @@
-"""Fourier transforms and decompositions of matrices in objects: the results are those of jax, in both widths of floats."""
+"""Fourier transforms and matrix decompositions in objects: the results are jax's, in both float widths."""
 
 import jax
 import jax.numpy as jnp

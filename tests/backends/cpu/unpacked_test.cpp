@@ -22,7 +22,7 @@ void check(int64_t m, int64_t k, int64_t n, Multiply&& multiply) {
   std::vector<T> out(static_cast<std::size_t>(m * n) + 8, T(77));
   const SmallProduct<T> product{m,          k,          n,       left.data(), left_step, right.data(),
                                 right_step, out.data(), nullptr, nullptr};
-  if (!multiply(product)) return;  // left to others
+  if (!multiply(product)) return;  // declined, other kernels take it
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;
@@ -50,7 +50,7 @@ void check_all() {
   }
   check<T>(64, 64, 64, whole);
   check<T>(33, 100, 130, whole);
-  // Several blocks of rows, and sums that are taken up again for the next part of the inner dimension.
+  // Several blocks of rows, and sums that resume with the next part of the inner dimension.
   check<T>(101, 131, 61, narrow);
   check<T>(197, 1000, 31, narrow);
   check<T>(300, 97, 64, narrow);

@@ -1,4 +1,4 @@
-// Writes a compiled function as f.o and f.h into a folder: what test_object_code.py runs from C.
+// Writes a compiled function as f.o and f.h into a folder, for test_object_code.py to run from C.
 #include <capibara/capibara.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Attention on a plugin against the reference backend: values and gradients under its options, dropout by the same
+// Attention on a plugin against the reference backend: values and gradients under its options, dropout with the same
 // bits.
 #include <functional>
 
@@ -15,7 +15,7 @@ struct Sizes {
 };
 using Function = std::function<Array(const Array& q, const Array& k, const Array& v, const Array& pairs)>;
 
-// Query, key, value, cotangent, and one number for each pair of a query and a key.
+// Query, key, value, cotangent, and one number per query-key pair.
 Arrays operands(const Sizes& s) {
   const Shape shapes[] = {{s.batch, s.heads, s.queries, s.size},
                           {s.batch, s.groups, s.keys, s.size},
@@ -44,7 +44,7 @@ void expect_same(const Arrays& got, const Arrays& want, double tolerance) {
   }
 }
 
-// The result of attention and what its pullback makes of the cotangent, in float32.
+// The result of attention and its cotangents, in float32.
 Program with_gradient(const Function& attention, DType dtype, const Arrays& in) {
   return jax::make_jaxpr([&](const Array& q, const Array& k, const Array& v, const Array& slope, const Array& pairs) {
     auto [y, pull] = jax::vjp(attention, q.astype(dtype), k.astype(dtype), v.astype(dtype), pairs.astype(dtype));
@@ -76,7 +76,7 @@ TEST_F(AttentionSlow, IsThatOfTheReferenceBackend) {
   };
   for (const Case& one : {Case{{2, 4, 2, 72, 80, 64}, DType::bfloat16, flash({.causal = true}, false, false)},
                           {{1, 4, 2, 70, 96, 40}, DType::bfloat16, flash({.dropout_rate = 0.25}, true, true)},
-                          // A bias that two entries of a batch share, and one that three do.
+                          // A bias shared by two entries of a batch, and one shared by three.
                           {{2, 4, 2, 200, 200, 64}, DType::bfloat16, flash({.causal = true}, false, true)},
                           {{3, 2, 2, 70, 136, 40}, DType::bfloat16, flash({}, true, true)},
                           {{1, 2, 1, 90, 100, 36}, DType::float32, flash(windowed, false, true)},

@@ -1,5 +1,5 @@
-// The custom calls of a text as tests look at them: targets, layouts, and what XLA tells cuDNN of an attention's
-// arrays.
+// The custom calls of a text, for tests: targets, layouts, and XLA's description of an attention's arrays for
+// cuDNN.
 #pragma once
 
 #include <capibara/attributes.h>
@@ -44,9 +44,9 @@ inline std::map<std::string, std::string> config_of(const stablehlo::Operation& 
   return Leaves(text_attribute(call, "backend_config")).found;
 }
 
-// ---- what XLA tells cuDNN -----------------------------------------------------------------------------------------
+// ---- XLA's descriptions for cuDNN ---------------------------------------------------------------------------------
 
-// An array as cuDNN is told of it: sizes and strides in the order batch, heads, and two more.
+// An array as described to cuDNN: sizes and strides in the order batch, heads, and two more.
 struct Tensor {
   Ints sizes, strides;
   friend bool operator==(const Tensor&, const Tensor&) = default;
@@ -67,7 +67,7 @@ inline Tensor plain_tensor(const stablehlo::Type& type, const Ints& layout) {
   return tensor;
 }
 
-// By a product's numbers: batch dimensions, then the contracted one before the other, or behind it.
+// By a dot's dimension numbers: batch dimensions, then the contracting one before or after the other one.
 inline Tensor tensor_of_product(const stablehlo::Operation& call, std::size_t operand, const std::string& product,
                                 bool contracted_last) {
   const Tensor plain = plain_tensor(call.operands[operand].type, layouts_of(call, "operand_layouts").at(operand));
@@ -101,7 +101,7 @@ inline std::vector<Tensor> tensors_of(const stablehlo::Operation& call) {
     const Ints layout = layouts_of(call, "operand_layouts").at(i);
     Tensor tensor = plain_tensor(call.operands[i].type, layout);
     const bool is_output = target_of(call).ends_with("Backward") && i + 1 == call.operands.size();
-    if (is_output) {  // described as the cotangent is: it must be laid out like it
+    if (is_output) {  // described like the cotangent, so it must have the same layout
       EXPECT_EQ(tensor.strides, plain_tensor(call.operands[4].type, layouts_of(call, "operand_layouts")[4]).strides);
       continue;
     }

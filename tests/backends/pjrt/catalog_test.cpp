@@ -1,4 +1,4 @@
-// Every primitive of the catalog gives on a plugin what it gives on the reference backend.
+// Every primitive of the catalog gives the same results on a plugin as on the reference backend.
 #include "backends/pjrt/on_plugin.h"
 
 #include "backends/pjrt/prepare.h"
@@ -12,8 +12,8 @@
 namespace capibara::pjrt {
 namespace {
 
-// Primitives without a program to compare by themselves: they live inside named axes or on mutable references, or draw
-// from a generator with state.
+// Primitives that have no program to compare alone: they need named axes or mutable references, or draw from a
+// stateful generator.
 const std::set<std::string> without_own_program = {
     "psum",    "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all",  "ppermute",  "axis_index",
     "new_ref", "get",  "swap", "addupdate",  "freeze",         "rng_uniform", "custom_lin"};
@@ -56,7 +56,7 @@ std::string difference(const Array& got, const Array& want, double allowed) {
 
 class CatalogSlow : public OnPlugin, public testing::WithParamInterface<std::string> {};
 
-// Compares the function with the reference on samples of the primitive; `behind` makes the staged function and its
+// Compares a primitive with the reference on its samples; `behind` makes the staged function and its
 // inputs.
 using Behind = std::function<std::pair<FlatFunction, Arrays>(const FlatFunction&, const Arrays&)>;
 
@@ -81,13 +81,13 @@ void compare_samples(const std::string& name, const std::function<Arrays(const P
       try {
         got = default_backend().compile(program)->execute(inputs, {});
       } catch (const Error& error) {
-        // What the plugin's compiler refuses is its own affair, as cuDNN's the convolutions of integers.
+        // Rejections by the plugin's compiler are ignored, such as cuDNN's of integer convolutions.
         if (std::string_view(error.what()).find("UNIMPLEMENTED") == std::string_view::npos) throw;
         continue;
       }
       Arrays want = on_reference(program, inputs);
       ASSERT_EQ(got.size(), want.size());
-      if (name == "eigh") {  // each eigenvector has a phase of its own choice
+      if (name == "eigh") {  // the phase of each eigenvector is arbitrary
         want[0] = jax::numpy::abs(want[0]);
         got[0] = jax::numpy::abs(got[0]);
       }
@@ -104,8 +104,8 @@ TEST_P(CatalogSlow, GivesTheValuesOfTheReference) {
                   [](const FlatFunction& function, const Arrays& inputs) { return std::pair(function, inputs); });
 }
 
-// A transpose costs a compiler nothing where the next operation takes its operand in another order of axes: one that
-// does not say which order it needs gets its elements permuted.
+// A transpose is free if the next operation accepts another layout of its operand: an operation that does not
+// specify its layout gets permuted elements.
 TEST_P(CatalogSlow, GivesTheValuesOfTheReferenceBehindATranspose) {
   auto reversed = [](const Array& x) {
     Ints axes;

@@ -1,5 +1,5 @@
-// Which attention goes to cuDNN, and whether its calls say to XLA's compiler what those of jax say. Their values are
-// seen on a GPU: benchmarks/gpu.
+// Which attention goes to cuDNN, and whether its calls give XLA's compiler the same information as jax's. Values are
+// checked on a GPU: benchmarks/gpu.
 #include "backends/pjrt/calls/cudnn.h"
 
 #include <capibara/capibara.h>
@@ -61,7 +61,7 @@ void expect_equal_calls(const Calls& ours, const Calls& theirs) {
 
 Array exchanged(const Array& x) { return lax::transpose(x, {0, 2, 1, 3}); }
 
-// Of arrays [batch, length, heads, dim], as jax's.
+// Attention on arrays [batch, length, heads, dim], like jax's.
 Functional attention(const FlashAttentionOptions& options, bool has_bias = false) {
   return [=](std::span<const Array> in) {
     FlashAttentionOptions own = options;
@@ -112,7 +112,7 @@ TEST(Cudnn, IsToldWhatJaxTellsIt) {
   expect_equal_calls(calls_of(text_of(gradient(causal), with(equal, equal[0]))), theirs("grad"));
 }
 
-// ---- what it is told in any case ----------------------------------------------------------------------------------
+// ---- what every call specifies ------------------------------------------------------------------------------------
 
 TEST(Cudnn, TakesArraysByHeadsAsTheyLie) {
   const Types types = {type_of(DType::float16, {1, 4, 6, 16}), type_of(DType::float16, {1, 2, 10, 16}),
@@ -153,7 +153,7 @@ TEST(Cudnn, GivesGradientsTheOutputItNeeds) {
   EXPECT_EQ(layouts_of(calls[1], "result_layouts"), (std::vector<Ints>{{3, 1, 2, 0}, {3, 1, 2, 0}, {3, 1, 2, 0}, {0}}));
 }
 
-// Examples of vmap join the batch, and so does the output that the gradient needs.
+// Examples of vmap join the batch, as does the output that the gradient needs.
 TEST(Cudnn, TakesBatchesOfGradients) {
   const Types types = qkv(DType::bfloat16, 6, 10, 4, 2, 16);
   const auto batched = [](std::span<const Array> in) {
@@ -189,7 +189,7 @@ TEST(Cudnn, MasksTheFutureForAWindowThatEndsAtTheQuery) {
   EXPECT_EQ(config_of(calls[0]).at("cudnn_fmha_backend_config.sliding_window_length"), "4");
 }
 
-// ---- what stays ---------------------------------------------------------------------------------------------------
+// ---- what does not go to cuDNN ------------------------------------------------------------------------------------
 
 int cudnn_calls(const std::string& text) {
   int count = 0;
@@ -212,7 +212,7 @@ TEST(Cudnn, LeavesTheRestToOthers) {
   EXPECT_EQ(count({}, qkv(half, 1, 8, 2, 2, 16)), 0);  // one query: a kernel for decoding
   EXPECT_EQ(count({}, qkv(half, 8, 8, 2, 2, 16, 0)), 0);
   EXPECT_EQ(count({.causal = true, .query_offset = 2}, qkv(half, 4, 8, 2, 2, 16)), 0);
-  EXPECT_EQ(count({.query_offset = 2}, qkv(half, 4, 8, 2, 2, 16)), 1);  // shows nowhere
+  EXPECT_EQ(count({.query_offset = 2}, qkv(half, 4, 8, 2, 2, 16)), 1);  // has no effect
   EXPECT_EQ(count({.window = std::pair<int64_t, int64_t>(2, 1)}, qkv(half, 8, 8, 2, 2, 16)), 0);
   EXPECT_EQ(count({.window = std::pair<int64_t, int64_t>(2, 0), .sinks = 1}, qkv(half, 8, 8, 2, 2, 16)), 0);
   const Array mask = jax::numpy::ones({2, 2, 8, 8}).astype(DType::bool_),
@@ -229,7 +229,7 @@ TEST(Cudnn, LeavesTheRestToOthers) {
 TEST(Cudnn, LeavesGradientsOfLargeHeadsAndOfABias) {
   const auto half = DType::bfloat16;
   const Types large = qkv(half, 8, 8, 2, 2, 256), types = qkv(half, 8, 8, 2, 2, 16);
-  EXPECT_EQ(cudnn_calls(text_of(gradient({}), with(large, large[0]))), 1);  // forwards alone
+  EXPECT_EQ(cudnn_calls(text_of(gradient({}), with(large, large[0]))), 1);  // only forward
   const auto of_bias = [](bool wanted) {
     return [=](std::span<const Array> in) {
       auto [y, pull] = jax::vjp(
@@ -243,7 +243,7 @@ TEST(Cudnn, LeavesGradientsOfLargeHeadsAndOfABias) {
   EXPECT_EQ(cudnn_calls(text_of(of_bias(false), biased)), 2);
 }
 
-// A loop's body is a program of its own.
+// A loop's body is a separate program.
 TEST(Cudnn, TakesAttentionInsideLoops) {
   const auto looped = [](std::span<const Array> in) {
     return Arrays{lax::fori_loop(
@@ -252,7 +252,7 @@ TEST(Cudnn, TakesAttentionInsideLoops) {
   EXPECT_EQ(cudnn_calls(text_of(looped, {type_of(DType::bfloat16, {1, 2, 8, 16})})), 1);
 }
 
-// Attention that a program writes out is found after tracing.
+// Attention written out in a program is found after tracing.
 TEST(Cudnn, TakesAttentionThatProgramsWriteOut) {
   const auto attend = [](const Array& q, const Array& k, const Array& v) {
     return jax::nn::dot_product_attention(q, k, v, {.is_causal = true});
@@ -274,7 +274,7 @@ TEST(Cudnn, TakesAttentionThatProgramsWriteOut) {
   EXPECT_EQ(text.find("exponential"), std::string::npos) << text;
   EXPECT_EQ(cudnn_calls(text_of(backwards, half)), 2);
   EXPECT_EQ(cudnn_calls(text_of(forwards, one, 0)), 0);
-  // Where one of both would be left, both stay as they are.
+  // If only one of forward and backward could go, both stay unchanged.
   const std::string wide = text_of(backwards, types(DType::bfloat16, 256));
   EXPECT_EQ(cudnn_calls(wide), 0);
   EXPECT_NE(wide.find("exponential"), std::string::npos);

@@ -1,4 +1,4 @@
-// Which decompositions go to cuSOLVER, and in which layout. Their values are seen on a GPU: benchmarks/gpu.
+// Which decompositions go to cuSOLVER, and in which layout. Values are checked on a GPU: benchmarks/gpu.
 #include <gtest/gtest.h>
 
 #include <capibara/capibara.h>
@@ -47,7 +47,7 @@ TEST(Cusolver, TakesWideMatricesTransposed) {
 
 TEST(Cusolver, LeavesTheRestToTheHost) {
   EXPECT_TRUE(holds(text_of(values_of_eigh, {1000, 4, 4}), "@capibara_host_call"));  // many small ones
-  EXPECT_TRUE(holds(text_of(values_of_eig, {8, 8}), "@capibara_host_call"));         // has no such routine
+  EXPECT_TRUE(holds(text_of(values_of_eig, {8, 8}), "@capibara_host_call"));         // cuSOLVER has no such routine
   EXPECT_FALSE(holds(text_of(values_of_eigh, {8, 8}, false), "@capibara_cusolver"));
 }
 

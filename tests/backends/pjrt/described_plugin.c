@@ -1,6 +1,6 @@
-// A plugin that computes nothing: it describes GPUs, of several processes by their key-value store, and notes what it compiles.
+// A plugin that computes nothing: it describes GPUs, of several processes via their key-value store, and records compilations.
 //
-// Written against the offsets of PJRT's C interface alone, so that it checks the library's own header.
+// Written only against the offsets of PJRT's C interface, so that it checks the library's own header.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void* error_message(void* args) {
 static void* error_code(void* args) { AT(int, args, 24) = AT(const Error*, args, 16)->code; return NULL; }
 static void* well(void* args) { (void)args; return NULL; }
 
-// Named values are 56 bytes: name +16, its size +24, type +32, value +40, its size +48.
+// Named values have 56 bytes: name at +16, its size +24, type +32, value +40, its size +48.
 static const char* option(void* options, size_t count, const char* name) {
   for (size_t i = 0; i < count; ++i) {
     const char* one = (const char*)options + 56 * i;
@@ -147,7 +147,7 @@ static void* topology_devices(void* args) {
   return NULL;
 }
 
-// The program text is +24 (code +16, its size +24), the options +32 and +40; the executable keeps both.
+// The program text is at +24 (code +16, its size +24), the options at +32 and +40; the executable keeps both.
 static void* compile(void* args) {
   void* program = AT(void*, args, 24);
   if (memmem(AT(char*, program, 16), AT(size_t, program, 24), "refuse", 6)) return fail(3, "told to refuse");
@@ -178,7 +178,7 @@ static void* executable_serialize(void* args) {
   return NULL;
 }
 
-// ---- the profiler: arguments begin with their size alone; what it gives is the bytes of one plane -----------------
+// ---- the profiler: arguments begin with only their size; it returns the bytes of one plane ------------------------
 
 static const char space[] = "\x0a\x0f\x12\x0d/device:GPU:0";
 static void* profiler_create(void* args) {
@@ -189,7 +189,7 @@ static void* profiler_create(void* args) {
 }
 static void* profiler_start(void* args) { (void)args; return getenv("DESCRIBED_PROFILER_REFUSES") ? fail(7, "told not to trace") : NULL; }
 static void* profiler_collect(void* args) {
-  static char lent[] = "\x0a\x0f\x12\x0d/device:GPU:0\x12\x0dno privileges";  // as XLA lends it: with the zero at its end
+  static char lent[] = "\x0a\x0f\x12\x0d/device:GPU:0\x12\x0dno privileges";  // as XLA lends it: with a terminating zero
   if (getenv("DESCRIBED_PROFILER_LENDS") && !AT(void*, args, 16)) {
     AT(void*, args, 16) = lent;
     AT(size_t, args, 24) = sizeof lent;

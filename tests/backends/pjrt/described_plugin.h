@@ -1,4 +1,4 @@
-// described_plugin.c as a library.
+// Compiles described_plugin.c to a shared library.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace capibara::pjrt {
 
-// Compiles it; empty where there is no C compiler for this machine.
+// The path of the compiled library; empty if there is no C compiler for this machine.
 inline std::string described_plugin() {
   const std::string path = testing::TempDir() + "/described_plugin.so";
   const std::string source = folder_of(__FILE__) + "described_plugin.c";
@@ -22,7 +22,7 @@ inline std::string described_plugin() {
 #else
   const std::string machine = "aarch64";
 #endif
-  // Under ./run emulate cc is the compiler of the machine around the emulator.
+  // Under ./run emulate cc is the host's compiler, outside the emulator.
   const std::string command =
       concat("cc -dumpmachine | grep -q ", machine, " && cc -shared -fPIC -o ", path, " ", source, " > /dev/null 2>&1");
   return std::filesystem::exists(source) && std::system(command.c_str()) == 0 ? path : "";

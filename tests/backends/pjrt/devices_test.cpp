@@ -63,7 +63,7 @@ TEST_F(Devices, HoldEqualPartsOfAnArray) {
   EXPECT_EQ(shards[3].to_vector<float>(), (std::vector<float>{10, 11, 14, 15}));
   EXPECT_EQ(jax::join_shards({4, 4}, sharding({{"x"}, {"y"}}), shards).to_vector<float>(), x_.to_vector<float>());
   const std::vector<Array> columns = jax::addressable_shards(jax::device_put(x_, sharding({{}, {"y", "x"}})));
-  EXPECT_EQ(columns[1].to_vector<float>(), (std::vector<float>{2, 6, 10, 14}));  // y counts first
+  EXPECT_EQ(columns[1].to_vector<float>(), (std::vector<float>{2, 6, 10, 14}));  // y is the major axis
 }
 
 TEST_F(Devices, GiveTheValuesOfTheReference) {
@@ -126,7 +126,7 @@ TEST_F(Devices, CallTheHostForDecompositions) {
 TEST_F(Devices, ThatDifferAreRefused) {
   const Array a = jax::device_put(x_, sharding({{"x"}})), b = jax::device_put(x_, jax::devices()[3]);
   EXPECT_THROW(jax::jit([](const Array& v, const Array& w) { return v + w; })(a, b), ValueError);
-  EXPECT_EQ((a + a).to_vector<float>()[1], 2);  // and nothing is broken
+  EXPECT_EQ((a + a).to_vector<float>()[1], 2);  // still usable after the errors
 }
 
 TEST_F(Devices, CannotHoldUnequalParts) {
@@ -159,7 +159,7 @@ TEST_F(Devices, HaveMemoriesOfSeveralKinds) {
     const Array y = jax::device_put(x_, NamedSharding{"xla_cpu", {0}, {}, {}, memory.kind});
     EXPECT_EQ(jax::placement(y)->memory_kind, memory.kind == first.default_memory ? "" : memory.kind);
     EXPECT_EQ(y.to_vector<float>(), x_.to_vector<float>());
-    EXPECT_EQ((y + 1).to_vector<float>()[0], 1);  // brought to the device for the operation
+    EXPECT_EQ((y + 1).to_vector<float>()[0], 1);  // copied to the device's memory for the operation
   }
   EXPECT_THROW(jax::device_put(x_, NamedSharding{"xla_cpu", {0}, {}, {}, "drum"}), ValueError);
 }

@@ -45,7 +45,7 @@ TEST_F(Execution, CopiesAnArrayOfTheHostOnce) {
 }
 
 TEST_F(Execution, ReturnsBeforeTheProgramHasEnded) {
-  // A loop of a second or so: it cannot have ended when the call returns.
+  // A loop of about a second: it cannot be finished when the call returns.
   const auto f = jax::jit([](const Array& x) {
     return lax::fori_loop(
         0, 400, [](const Array&, const Array& v) { return jnp::tanh(jnp::matmul(v, v)); }, x);

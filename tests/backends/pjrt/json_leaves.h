@@ -1,4 +1,4 @@
-// Just enough of a reader of JSON to compare two texts whatever their spaces and the order of their fields.
+// A minimal JSON reader that compares two texts regardless of whitespace and field order.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Host calls and kernels behind operations that change how arrays are laid out: their elements arrive in the order of
-// the axes.
+// Host calls and kernels after operations that change array layouts: their elements arrive in row-major
+// order.
 #include "backends/pjrt/on_plugin.h"
 
 #include "backends/pjrt/prepare.h"
@@ -25,7 +25,7 @@ Array numbers(const Shape& shape) {
   return jnp::reshape(jnp::sin(jnp::arange(static_cast<double>(count)) * 0.7), shape);
 }
 
-// Calls of the host that would show any other order of the elements.
+// Host calls that would reveal any other order of the elements.
 Array weighted_on_host(const Array& x, bool ordered) {
   const auto host = [](const std::vector<Array>& arguments) {
     std::vector<float> values = arguments[0].to_vector<float>();
@@ -36,7 +36,7 @@ Array weighted_on_host(const Array& x, bool ordered) {
   return jax::pure_callback(host, {x.type()}, {x})[0];
 }
 
-// The producers: each leaves a compiler free to choose the order of its result's axes.
+// The producers: each lets a compiler choose the layout of its result.
 Array transposed(const Array& x) { return lax::transpose(x * 2, {3, 1, 0, 2}); }
 Array convolved(const Array& x) {
   return lax::conv_general_dilated(x, numbers({6, x.shape(1), 3, 3}),
@@ -63,7 +63,7 @@ TEST_F(Layouts, OfOperandsOfCallbacksAreThoseOfTheProgram) {
   for (Array (*producer)(const Array&) : {transposed, convolved, channels_last}) {
     for (bool ordered : {false, true}) {
       expect_reference_values([&](const Array& v) { return weighted_on_host(producer(v), ordered); }, x, on_reference);
-      // And behind the call: its results are read in the same order.
+      // And after the call: its results are read in the same order.
       expect_reference_values([&](const Array& v) { return producer(weighted_on_host(producer(v), ordered)); }, x,
                               on_reference);
     }
@@ -124,7 +124,7 @@ TEST_F(Layouts, OfConstantsOfAFewBitsNeedNoLiteralOfTheirType) {
   EXPECT_THROW(default_backend().compile(six)->execute(Arrays{Array(1.0f)}, {}), NotImplementedError);
 }
 
-// What a compiler leaves in the unused bits of a byte does not reach the host.
+// The unused bits of a byte, which a compiler may leave undefined, do not reach the host.
 TEST_F(Layouts, OfNumbersOfAFewBitsHaveNoOthersInTheirBytes) {
   for (DType dtype : {DType::int4, DType::uint4, DType::int2}) {
     std::vector<int64_t> seen, bytes;

@@ -1,8 +1,8 @@
-"""Records jax's own texts of attention by cuDNN, which the tests compare with ours, one file for each.
+"""Records jax's own texts of cuDNN attention, one file for each, which the tests compare with ours.
 
     JAX_PLATFORMS=cpu build/venv/bin/python tests/backends/pjrt/make_cudnn_texts.py [FOLDER]     (default: tests/data/cudnn.tar.xz)
 
-Lowering for CUDA needs no GPU: what jax asks of one, the versions of cuDNN and of the device, is answered here as on an H200.
+Lowering for CUDA needs no GPU: jax's queries for the versions of cuDNN and of the device are answered here as on an H200.
 """
 import pathlib
 import sys

@@ -1,5 +1,5 @@
-// The plugin that the tests of this room run on: XLA on the host's processor, or that of CAPIBARA_TEST_PLATFORM (cuda).
-// Tests are skipped where there is none.
+// The plugin for the tests of this room: XLA on the host's processor, or the one of CAPIBARA_TEST_PLATFORM (cuda).
+// Tests are skipped if there is none.
 #pragma once
 
 #include "backends/backend.h"
@@ -28,19 +28,19 @@ inline bool has_plugin() {
   return found;
 }
 
-// Programs of the test run on the plugin.
+// Runs the test's programs on the plugin.
 class OnPlugin : public testing::Test {
  protected:
   void SetUp() override {
     if (!has_plugin()) GTEST_SKIP() << "no plugin for " << plugin_platform() << " is installed";
     Config settings = config();
     settings.platform = plugin_platform();
-    settings.num_cpu_devices = 4;  // the first test's count holds for all
+    settings.num_cpu_devices = 4;  // the count set by the first test applies to all
     scope_.emplace(settings);
   }
   void TearDown() override { scope_.reset(); }
 
-  // What the reference backend makes of the same program.
+  // The results of the reference backend for the same program.
   static Arrays on_reference(const Program& program, const Arrays& inputs) {
     Config settings = config();
     settings.platform = "reference";

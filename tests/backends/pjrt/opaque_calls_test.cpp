@@ -1,4 +1,4 @@
-// Calls that a StableHLO text names and this library does not know, on a plugin whose compiler does.
+// Custom calls in StableHLO text that are unknown to this library, on a plugin whose compiler knows them.
 #include "backends/pjrt/on_plugin.h"
 
 namespace capibara::pjrt {
@@ -6,7 +6,7 @@ namespace {
 
 using OpaqueCalls = OnPlugin;
 
-// XLA:CPU has its own function for the largest elements of rows.
+// XLA:CPU has its own custom call for top-k of rows.
 TEST_F(OpaqueCalls, RunWhereTheCompilerKnowsThem) {
   if (plugin_platform() != "xla_cpu") GTEST_SKIP() << "TopK is a function of XLA:CPU";
   const Program program = from_stablehlo(

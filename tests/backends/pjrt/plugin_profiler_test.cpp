@@ -1,4 +1,4 @@
-// The profiler of a plugin takes part in ours: its planes beside our spans, its refusal in its words.
+// A plugin's profiler takes part in ours: its planes appear next to our spans, its refusal with its message.
 #include <gtest/gtest.h>
 
 #include <capibara/profile.h>
@@ -22,7 +22,7 @@ TEST(PluginProfiler, GivesItsPlanesBesideOurs) {
   const std::string path = described_plugin();
   if (path.empty()) GTEST_SKIP() << "no C compiler for this machine";
   add_profiler(std::make_shared<const Plugin>("cuda", path));
-  for (int time = 0; time < 2; ++time) {  // it is created anew each time
+  for (int time = 0; time < 2; ++time) {  // it is created again each time
     const profile::Profile taken = profile_of_a_span();
     EXPECT_TRUE(taken.refusals.empty());
     std::vector<std::string> names;
@@ -30,7 +30,7 @@ TEST(PluginProfiler, GivesItsPlanesBesideOurs) {
     for (const profile::XPlane& plane : space.planes) names.push_back(plane.name);
     EXPECT_EQ(names, (std::vector<std::string>{"/host:CPU", "Task Environment", "/device:GPU:0"}));
   }
-  // XLA's plugins lend their bytes with a zero behind them, and write down what CUPTI told them.
+  // XLA's plugins lend their bytes with a zero after them, and record CUPTI's messages.
   setenv("DESCRIBED_PROFILER_LENDS", "1", 1);
   const profile::Profile lent = profile_of_a_span();
   unsetenv("DESCRIBED_PROFILER_LENDS");

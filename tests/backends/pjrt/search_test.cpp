@@ -1,4 +1,4 @@
-// Where plugins are looked for: in the packages of one interpreter, not of every one on PATH.
+// Where plugins are searched: in the packages of one interpreter, not of every one on PATH.
 #include "backends/pjrt/plugin.h"
 
 #include <gtest/gtest.h>

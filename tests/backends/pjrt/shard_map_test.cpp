@@ -1,4 +1,4 @@
-// shard_map on the four devices of a plugin: each runs its own program, and gives the values of the reference backend.
+// shard_map on the four devices of a plugin: each runs its own program, with the values of the reference backend.
 #include "backends/pjrt/on_plugin.h"
 
 #include <capibara/collective.h>
@@ -18,7 +18,7 @@ class ShardMaps : public OnPlugin {
   const PartitionSpec rows_{{{"x"}}}, cells_{{{"x"}, {"y"}}}, whole_{};
   const Array x_ = array<float>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, Shape{4, 4});
 
-  // Over devices of the platform that is current when it is called.
+  // A mesh over devices of the current platform at the time of the call.
   static Function mapped(const Function& function, const PartitionSpec& in, const PartitionSpec& out,
                          const AxisList& axes = {}, bool check = false) {
     return [=](const Array& x) {

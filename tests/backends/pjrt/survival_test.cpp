@@ -1,4 +1,4 @@
-// What a process lives through: memory that is not there, plugins that are none, handlers that fail, again and again.
+// What a process survives, repeatedly: exhausted memory, files that are not plugins, handlers that fail.
 #include "backends/pjrt/described_plugin.h"
 #include "backends/pjrt/on_plugin.h"
 
@@ -130,7 +130,7 @@ TEST(StagingBlocks, AreLentMappedOnceAndLimited) {
     copy_in_parallel(block.get(), values.data(), values.size());
     copy_in_parallel(back.data(), block.get(), values.size());
     EXPECT_EQ(back, values);
-    EXPECT_NE(staging.take(4 << 20).get(), first);  // it is lent
+    EXPECT_NE(staging.take(4 << 20).get(), first);  // it is in use
   }
   EXPECT_EQ(staging.mapped_bytes(), std::size_t{8} << 20);
   const std::shared_ptr<std::byte> again = staging.take(4 << 20), other = staging.take(4 << 20);

@@ -1,4 +1,4 @@
-// What libtpu finds in its environment: full names of accelerators, and leave for several processes.
+// The environment set for libtpu: full names of accelerators, and permission for several processes.
 #include "backends/pjrt/tpu_environment.h"
 
 #include <gtest/gtest.h>

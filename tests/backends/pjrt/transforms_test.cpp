@@ -13,7 +13,7 @@ TEST_P(TransformsSlow, GiveTheValuesOfJax) {
   int number = 0;
   transform_programs::for_each_stack(GetParam(), [&](const transform_programs::Case& one) {
     if (one.record.field("error") || one.record.field("limitation")) return;
-    // XLA takes two minutes for all of them: a third, the same in each run, unless all are asked for.
+    // XLA takes two minutes for all of them: runs a third, the same in each run, unless all are requested.
     static const bool every_call = std::getenv("CAPIBARA_EVERY_CALL") != nullptr;
     if (!every_call && number++ % 3 != 0) return;
     const Arrays outputs = jax::jit(one.function)(one.inputs);

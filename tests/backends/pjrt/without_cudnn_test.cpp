@@ -1,4 +1,4 @@
-// What happens where cuDNN refuses attention that it was thought to take: another plugin stands in for such a version.
+// Attention that cuDNN unexpectedly rejects: another plugin stands in for such a version of cuDNN.
 #include <capibara/kernels/attention.h>
 
 #include "backends/pjrt/executable.h"

@@ -1,4 +1,4 @@
-// The forms that plugins get: no operation that XLA computes otherwise or refuses, and the same values.
+// Program forms for plugins: without operations that XLA computes differently or rejects, and with the same values.
 #include <gtest/gtest.h>
 
 #include <capibara/capibara.h>

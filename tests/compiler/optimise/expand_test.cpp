@@ -1,4 +1,4 @@
-// Operations of users inside of programs, and results of branches that are operands.
+// User-defined operations inside programs, and branch results that are operands.
 #include <capibara/capibara.h>
 
 #include "compiler/optimise/passes.h"
@@ -17,7 +17,7 @@ const ArrayType vector_type{{3}, DType::float32, false, false, {}};
 
 Program traced(const FlatFunction& function, const Types& types) { return stage(function, types, "f").program; }
 
-// x -> sin(x) * x, which is evaluated by code that counts its calls.
+// x -> sin(x) * x, evaluated by code that counts its calls.
 Primitive user_operation(int& evaluations) {
   PrimitiveRecord record;
   record.name = "mine";

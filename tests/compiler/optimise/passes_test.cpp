@@ -398,7 +398,7 @@ TEST(Pipeline, HandlesAMillionChainedOperationsOnASmallStack) {
   Program program = builder.finish("chain");
   auto begin = std::chrono::steady_clock::now();
   Program optimised;
-  // The least stack that a thread may have here; what recurses over equations does not fit.
+  // A minimal stack for a thread: recursion over equations would overflow it.
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, 256 * 1024);

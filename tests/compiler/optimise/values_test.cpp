@@ -13,7 +13,7 @@ namespace {
 using properties::Call;
 using properties::Points;
 
-// Whether two arrays hold the same bits; any NaN is as good as another.
+// Empty if two arrays hold the same bits, where all NaN are equal.
 std::string bit_difference(const Array& got, const Array& want) {
   std::string text = properties::difference(got, want, 0);
   if (!text.empty() || properties::same_bytes(got, want) || !is_inexact(got.dtype())) return text;
@@ -30,7 +30,7 @@ std::string bit_difference(const Array& got, const Array& want) {
   return "";
 }
 
-// Values as promised, whatever the weak types.
+// Compares lists of arrays; weak types are ignored.
 std::string bit_difference(const Arrays& got, const Arrays& want) {
   if (got.size() != want.size()) return concat("got ", got.size(), " outputs, want ", want.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -40,14 +40,14 @@ std::string bit_difference(const Arrays& got, const Arrays& want) {
   return "";
 }
 
-// Optimises a program and compares what it computes; the empty text where all is well.
+// Optimises a program and compares its results; empty if they are equal.
 std::string check(const Program& program, const Arrays& inputs) {
   Program optimised = optimise(program);
   verify(optimised);
   if (optimised.input_types().size() != program.input_types().size()) return "the inputs have changed";
   Program again = optimise(optimised);
   if (!(again == optimised)) return concat("optimised twice:\n", again.to_string(), "\nonce:\n", optimised.to_string());
-  // Dead equations may be such as cannot run.
+  // Dead equations may be impossible to run.
   Program wanted =
       dce_program(program, std::vector<bool>(program.outputs().size(), true), std::vector<bool>(inputs.size(), true))
           .program;
@@ -56,7 +56,7 @@ std::string check(const Program& program, const Arrays& inputs) {
                       : concat(text, "\nprogram:\n", program.to_string(), "\noptimised:\n", optimised.to_string());
 }
 
-// The host's functions cannot be composed.
+// Host callbacks cannot be composed.
 bool keeps_nothing(const Program&, const Equation& equation) { return equation.primitive.is("pure_callback"); }
 
 std::vector<std::string> sampled_primitives() {
@@ -80,7 +80,7 @@ void for_each_sample(const std::string& name, const Check& check) {
         text = check(call);
       } catch (const Error& error) {
         text = error.what();
-        // The one operation on this dtype that its own rule refuses to compose.
+        // The only operation whose own rule rejects composing for this dtype.
         if (text.find("LAPACK has no routine for") != std::string::npos) text.clear();
       }
       EXPECT_EQ(text, "") << properties::describe(call);
@@ -163,7 +163,7 @@ TEST_P(OptimisedPrograms, ComposeToTheirValue) {
 INSTANTIATE_TEST_SUITE_P(Bodies, OptimisedPrograms, testing::ValuesIn(transform_programs::body_names()),
                          [](const auto& info) { return info.param; });
 
-// What mutants of matched programs showed, as small as it was made.
+// Failures found by mutants of matched programs, reduced.
 
 TEST(OptimisedMatches, LeaveAWindowThatFitsNowhere) {
   const Types types = {ArrayType{{0, 3}, DType::float32, false, false, {}},

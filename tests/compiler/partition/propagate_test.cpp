@@ -1,4 +1,4 @@
-// Propagation and partition of small programs, by the specifications and the collectives that come out.
+// Propagation and partition of small programs, checked by the resulting PartitionSpecs and collectives.
 #include <capibara/control.h>
 #include <capibara/lax.h>
 #include <capibara/numpy.h>
@@ -81,7 +81,7 @@ TEST(Propagate, CarriesOfLoopsAreAsTheyBegin) {
   EXPECT_EQ(specs(loop, {split({{"data"}, {"model"}})}), (Names{"P('data', 'model')", "P(None, 'data', 'model')"}));
 }
 
-// The rows of a batch and a table along its columns both want the axis: the operand that is repeated gives way.
+// The rows of a batch and the columns of a table compete for the axis: the operand that is broadcast loses.
 TEST(Propagate, WhatAnOperationRepeatsIsWeaker) {
   const Program sum =
       traced([](std::span<const Array> in) { return Arrays{lax::add(in[0], in[1])}; }, {f32({16, 8}), f32({1, 8})});
@@ -89,7 +89,7 @@ TEST(Propagate, WhatAnOperationRepeatsIsWeaker) {
   EXPECT_EQ(specs(sum, {std::nullopt, split({{}, {"data"}})}), Names{"P(None, 'data')"});
 }
 
-// Both readings of the matrix want the axis of the result, each for another dimension.
+// Both reads of the matrix compete for the axis of the result, each for another dimension.
 TEST(Propagate, AnAxisSplitsOneDimensionOfAMatrixThatIsReadTwice) {
   const Program diagonal = traced(
       [](std::span<const Array> in) {
@@ -153,7 +153,7 @@ TEST(Partition, AWeightIsGatheredOnceForAllItsReaders) {
   EXPECT_EQ(operations(partition(twice, {split({{"data"}}), split({{"data"}})})), Names{"all_gather data"});
 }
 
-// A copy made inside of a loop belongs to its body; the one from before it is read there.
+// A copy made inside a loop belongs to its body; the copy from before the loop is read there.
 TEST(Partition, ALoopReadsTheCopyThatWasMadeBeforeIt) {
   const Program loop = traced(
       [](std::span<const Array> in) {
@@ -167,7 +167,7 @@ TEST(Partition, ALoopReadsTheCopyThatWasMadeBeforeIt) {
   EXPECT_EQ(operations(partition(loop, {split({{"data"}}), split({{"data"}})})), Names{"all_gather data"});
 }
 
-// The function sees the whole along the axis that the map leaves alone.
+// The function sees the whole array along the axis that the map does not use.
 TEST(Partition, AMapOverSomeAxesHasTheOthersWhole) {
   const auto devices = split({});
   const Program program = traced(

@@ -1,4 +1,4 @@
-// Tests of StableHLO's portable artifacts and of exported functions, on what jax wrote and on what we write.
+// Tests of StableHLO's portable artifacts and of exported functions, on jax's files and on ours.
 #include <capibara/capibara.h>
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::string file_bytes(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// The recorded files of a suffix, by name.
+// The recorded files with a suffix, by name.
 std::map<std::string, std::string> recorded(const std::string& suffix) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(oracle::recording("artifacts"))) {
@@ -154,7 +154,7 @@ TEST(Artifact, NamesWhatItDoesNotKnow) {
   newer.replace(name, 6, "add_v7");
   expect_error(newer, "vhlo.add_v7 is unknown; the file says \"StableHLO_v1.15.0\"");
   std::string other = bytes;
-  other[4] = 0x0B;  // version 5 of the container
+  other[4] = 0x0B;  // container version 5
   expect_error(other, "version 5");
   expect_error(bytes.substr(0, bytes.size() / 2), "bytecode: byte");
   EXPECT_THROW(write_bytecode_of_text("func.func public @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n"

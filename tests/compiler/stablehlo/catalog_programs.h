@@ -15,7 +15,7 @@ struct Case {
   std::string name;  // primitive, dtype, number of the sample
   Primitive primitive;
   DType dtype;
-  bool first;  // of the samples in this dtype
+  bool first;  // first sample in this dtype
   Program program;
   Arrays inputs;
 };
@@ -42,7 +42,7 @@ inline bool holds_numbers(const Sample& sample) {
   return true;
 }
 
-// Calls visit(case) for samples of every primitive in each of its dtypes.
+// Calls visit(case) for the samples of every primitive in each of its dtypes.
 template <class Visit>
 void for_each_case(std::span<const DType> dtypes, Visit&& visit) {
   for (const Primitive& primitive : catalog()) {

@@ -1,4 +1,4 @@
-// Custom calls that only the compiler of a plugin knows: read, kept as they are, passed on, and refused by the others.
+// Custom calls known only to a plugin's compiler: read, kept unchanged, passed on, and rejected by other backends.
 #include <capibara/capibara.h>
 
 #include "backends/backend.h"
@@ -30,7 +30,7 @@ std::vector<Operation> calls_of(const std::string& text) {
   return calls;
 }
 
-// As lists of integers however they were written: dense<0> and dense<[0]> are one.
+// Layouts as lists of integers, however they are written: dense<0> and dense<[0]> are the same.
 std::vector<Ints> layouts_of(const Operation& call, const char* name) {
   std::vector<Ints> lists;
   if (const auto* array = call.attributes.find(name).as<Array>()) {
@@ -61,7 +61,7 @@ void expect_same_calls(const std::string& got, const std::string& want) {
   }
 }
 
-// %x: 2x3 floats, of which a call makes others.
+// A function with one call on %x: 2x3 floats.
 std::string calling(const std::string& call) {
   return "func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {\n  " + call +
          "\n  return %y : tensor<2x3xf32>\n}\n";
@@ -98,7 +98,7 @@ const std::vector<std::string>& opaque_texts() {
   return texts;
 }
 
-std::string closed(std::string text) {  // of the last one, whose value has another name
+std::string closed(std::string text) {  // adapts the return to the last call, whose result has another name
   const std::size_t at = text.find("return %y :");
   if (text.find("%w:2") != std::string::npos) text.replace(at, 9, "return %w#0");
   return text;
@@ -181,7 +181,7 @@ TEST(CustomCalls, OfUnknownTargetsInsideFunctionsAreFound) {
             "");
 }
 
-// A call with a side effect stays, has no more operands than it had, and is no matter of the order of host calls.
+// A call with a side effect is kept, gets no additional operands, and is not part of the order of host calls.
 TEST(CustomCalls, WithASideEffectStayWhereNobodyReadsTheirResults) {
   const std::string text =
       "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"

@@ -1,5 +1,5 @@
-// Reads damaged artifacts and exported functions: hostile_bytes_program FOLDER SAMPLES prints how many were refused,
-// and how much memory the worst of them took beyond what reading the intact ones did.
+// Reads damaged artifacts and exported functions: hostile_bytes_program FOLDER SAMPLES prints how many were rejected,
+// and how much memory the worst of them took beyond reading the intact ones.
 #include <capibara/error.h>
 #include <capibara/exported.h>
 #include <capibara/program.h>
@@ -22,7 +22,7 @@ long peak_kilobytes() {
   return use.ru_maxrss;
 }
 
-// Whether it was refused by an error of ours.
+// True if the bytes were rejected with one of our errors.
 bool is_refused(const std::string& bytes, bool exported) {
   try {
     if (exported)

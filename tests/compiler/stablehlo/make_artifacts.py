@@ -1,9 +1,9 @@
-"""Records portable artifacts of StableHLO and exported functions as jax writes them, beside their text.
+"""Records portable artifacts of StableHLO and exported functions as jax writes them, with their text.
 
     python make_artifacts.py          writes tests/data/artifacts.tar.xz
 
-NAME.exported is what jax.export.serialize gives, NAME.mlir the text of its module; NAME.VERSION.mlirbc is an artifact of that version of
-StableHLO that checks itself: @main calls the function on constants and compares by custom calls @check.expect_*.
+NAME.exported is the output of jax.export.serialize, NAME.mlir the text of its module; NAME.VERSION.mlirbc is an artifact of that version
+of StableHLO that checks itself: @main calls the function on constants and compares with custom calls @check.expect_*.
 """
 import os
 import pathlib
@@ -33,7 +33,7 @@ NAMES = ("a training step", "attention", "scan", "while_loop that reads a value 
 
 
 class Context:
-  """What self_checking asks of a runner."""
+  """The runner interface that self_checking needs."""
 
   def __init__(self):
     self.ir, self.context = ir, mlir.make_ir_context()
@@ -52,7 +52,7 @@ def main():
     leaves = [np.asarray(jax.random.key_data(x) if name == "random normal" else x) for x in jax.tree.leaves(args)]
     outputs = [np.asarray(x) for x in jax.tree.leaves(function(*args))]
     text = make_stablehlo.self_checking(Context(), exported.mlir_module(), leaves, outputs)
-    for version in VERSIONS[index % len(VERSIONS):]:  # the first that has all its operations
+    for version in VERSIONS[index % len(VERSIONS):]:  # the first version that has all its operations
       try:
         made[f"{stem}.{version}.mlirbc"] = stablehlo.serialize_portable_artifact_str(text, version)
         break

@@ -1,4 +1,4 @@
-# Prints one function that holds StableHLO and CHLO operations in every form, as jaxlib's MLIR writes it: pretty and generic.
+# Prints one function with StableHLO and CHLO operations in every form, as jaxlib's MLIR writes it: pretty and generic.
 import pathlib
 
 from jax._src.interpreters import mlir

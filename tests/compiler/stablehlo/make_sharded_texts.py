@@ -1,9 +1,9 @@
 """Records jax's own texts of sharded_functions.py over eight devices, closed over their arguments, with jax's values.
 
-    python make_sharded_texts.py [NAME...]          writes NAME.mlir of tests/data/sharded.tar.xz, without NAMEs all
+    python make_sharded_texts.py [NAME...]          writes NAME.mlir of tests/data/sharded.tar.xz; all of them without NAMEs
 
-Each module checks itself: @main calls @program, which is jax's text, and compares by custom calls @check.expect_*. Each function
-runs in a process of its own, several times where it dies: jax's threads can end a process with eight devices on few cores.
+Each module checks itself: @main calls @program, which is jax's text, and compares with custom calls @check.expect_*. Each function
+runs in its own process, repeatedly if it dies: jax's threads can crash a process with eight devices on few cores.
 """
 import os
 import pathlib
@@ -29,7 +29,7 @@ def record(name, output):
   from sharded_functions import FUNCTIONS
 
   class Context:
-    """What self_checking asks of a runner."""
+    """The runner interface that self_checking needs."""
     def __init__(self):
       self.ir, self.context = ir, mlir.make_ir_context()
 

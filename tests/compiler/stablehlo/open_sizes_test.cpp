@@ -1,4 +1,4 @@
-// Texts that leave sizes open: read for the sizes of a call, and refused where these do not decide all others.
+// Texts with dynamic sizes: read for the sizes of a call, and rejected if these do not determine all others.
 #include <gtest/gtest.h>
 
 #include <capibara/exported.h>
@@ -34,7 +34,7 @@ Arrays run(const char* text, const Arrays& arguments) {
   return jax::ProgramFunction(from_stablehlo(text, types))(arguments);
 }
 
-// The rows that a function takes apart, by a size that it is given as a number.
+// A function that reshapes its rows by a size that it takes as a number.
 constexpr const char* doubled = R"(
 func.func public @main(%arg0: tensor<?x3xf32>) -> tensor<?xf32> {
   %0 = stablehlo.get_dimension_size %arg0, dim = 0 : (tensor<?x3xf32>) -> tensor<i32>
@@ -71,7 +71,7 @@ TEST(OpenSizes, AreNeededBeforeTheTextIsRead) {
 }
 
 TEST(OpenSizes, GoThroughLoops) {
-  // The number of rows is carried by the loop, which does not change it; the body makes rows of that number.
+  // The loop carries the number of rows without changing it; the body makes an array with that many rows.
   constexpr const char* text = R"(
 func.func public @main(%arg0: tensor<?xf32>) -> tensor<?xf32> {
   %n = stablehlo.get_dimension_size %arg0, dim = 0 : (tensor<?xf32>) -> tensor<i32>

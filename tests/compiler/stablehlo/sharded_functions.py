@@ -1,4 +1,4 @@
-"""Functions over eight devices, whose texts jax writes and capibara reads: FUNCTIONS is {name: (function, arguments)}."""
+"""Functions over eight devices, whose text jax writes and capibara reads: FUNCTIONS is {name: (function, arguments)}."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ CELLS, ROWS = P("data", "model"), P("data")
 
 
 def numbers(*shape, scale=0.25):
-  """The same on every machine: multiples of 1/64."""
+  """Values that are the same on every machine: multiples of 1/64."""
   size = int(np.prod(shape))
   return (np.round(np.sin(np.arange(size) * 1.7 + size) * 64) / 64 * scale).astype(np.float32).reshape(shape)
 
@@ -160,7 +160,7 @@ def two_maps(x):
   return mapped(lambda v: lax.all_gather(v, "model", axis=1, tiled=True), CELLS, P("data"), check_vma=False)(jnp.cos(y) + 1)
 
 
-# ---- steps of training ----------------------------------------------------------------------------------------------
+# ---- training steps -------------------------------------------------------------------------------------------------
 
 def loss_of(parameters, x):
   w, v = parameters
@@ -264,7 +264,7 @@ def ring_attention(q, k, v):
 @add(numbers(8, 4), numbers(8, 4, 4))
 def experts(x, w):
   def body(x, w):
-    sent = lax.all_to_all(x.reshape(8, 1, -1), "i", 0, 0, tiled=True)  # a part of each row to each expert
+    sent = lax.all_to_all(x.reshape(8, 1, -1), "i", 0, 0, tiled=True)  # sends a part of each row to each expert
     return lax.all_to_all(jnp.tanh(sent * w.sum()), "i", 0, 0, tiled=True).reshape(x.shape)
   return mapped(body, (P("i"), P("i")), P("i"), mesh=LINE)(jnp.tile(x, (8, 2)), w)
 

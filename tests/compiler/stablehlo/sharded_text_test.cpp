@@ -1,5 +1,5 @@
-// Texts of programs over several devices: what is written of shard_map, what is read of Shardy's dialect, what is
-// refused.
+// Texts of programs over several devices: shard_map as written, Shardy's dialect as read, and rejected
+// texts.
 #include <capibara/capibara.h>
 #include <capibara/collective.h>
 #include <capibara/config.h>
@@ -48,7 +48,7 @@ class ShardedText : public testing::Test {
 
   std::string text_of(const Function& function) const { return to_stablehlo(program_of(function)); }
 
-  // The text read again runs to the same values, by lanes and device by device.
+  // The text read back gives the same values, in lanes and device by device.
   void expect_same_values(const Function& function) const {
     const std::string text = text_of(function);
     SCOPED_TRACE(text);
@@ -75,7 +75,7 @@ class ShardedText : public testing::Test {
     return "";
   }
 
-  // A manual computation over a line of four devices with this body of %b: tensor<2xf32>.
+  // A manual computation over a line of four devices, whose body takes %b: tensor<2xf32>.
   static std::string line(const std::string& body, const std::string& result = "tensor<8xf32>",
                           const std::string& in = "<@mesh, [{\"x\"}]>", const std::string& axes = "{\"x\"}") {
     return concat("module {\n  sdy.mesh @mesh = <[\"x\"=4]>\n  func.func public @main(%a: tensor<8xf32>) -> ", result,
@@ -295,7 +295,7 @@ module {
   EXPECT_TRUE(has(refusal(text("#stablehlo.axis_ref<name = \"q\">")), "has no axis \"q\""));
 }
 
-// What four devices have of such a value adds up to it: each adds one, so that the result is four more.
+// Such a value is the sum of the parts on four devices: each adds one, so the result is larger by four.
 TEST_F(ShardedText, SumsStillToBeTakenCountAsTaken) {
   const Program program = from_stablehlo(R"(
 module {
@@ -358,7 +358,7 @@ TEST_F(ShardedText, PlacementsOfArgumentsAreChecked) {
   EXPECT_TRUE(has(refusal(text("#sdy.sharding<@mesh, [{\"x\"}, {}]>")), "expected a sharding of 1 dimensions, got 2"));
 }
 
-// The number of a device is not known where an axis is the compiler's.
+// The device id is unknown if the compiler controls an axis.
 TEST_F(ShardedText, NumbersOfDevicesNeedAllAxes) {
   const std::string text = R"(
 module {
@@ -378,7 +378,7 @@ module {
       << refusal(text);
 }
 
-// ---- numbers of devices ---------------------------------------------------------------------------------------------
+// ---- device ids -----------------------------------------------------------------------------------------------------
 
 TEST(DeviceGroups, FollowAxesAndBack) {
   const Mesh mesh{{"x", "y", "z"}, {2, 3, 2}, {}};
@@ -397,5 +397,5 @@ TEST(DeviceGroups, FollowAxesAndBack) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->axes, (AxisList{"y"}));
   EXPECT_EQ(found->index_groups, halves);
-  EXPECT_FALSE(find_axes(mesh, {"x", "z"}, device_groups(mesh, {"y"})));  // y is not theirs
+  EXPECT_FALSE(find_axes(mesh, {"x", "z"}, device_groups(mesh, {"y"})));  // y is not among the axes
 }

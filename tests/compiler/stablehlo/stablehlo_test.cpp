@@ -1,4 +1,4 @@
-// Tests of the bridge to StableHLO: reading what was written gives the lowered program again, and bad text is refused.
+// Tests of the StableHLO bridge: reading our text gives the lowered program again, and bad text is rejected.
 #include <capibara/config.h>
 #include <capibara/lax.h>
 #include <capibara/program.h>
@@ -23,7 +23,7 @@ Array strong(const Array& array) { return Array::from_buffer(array.type().strong
 
 Attr without_weak_types(const Attr& attr);
 
-// What text cannot say: which numbers were plain, and that a slice named its strides of one.
+// Removes what text cannot express: weak types, and explicit strides of one in slices.
 Program without_weak_types(const Program& program) {
   Program::Body body = program.body();
   for (ArrayType& type : body.var_types) type.weak_type = false;
@@ -35,7 +35,7 @@ Program without_weak_types(const Program& program) {
       entries.emplace_back(name, name == "weak_type" ? Attr(false) : without_weak_types(attr));
     }
     equation.attrs = Attrs(std::move(entries));
-    // Numbers that are not floats have one order only.
+    // Only floats distinguish total order from the usual order.
     const std::string& name = equation.primitive.name();
     if (name.ends_with("_to") && !is_floating(program.type(equation.inputs[0]).dtype)) {
       equation.primitive = primitive(name.substr(0, 2));
@@ -80,11 +80,11 @@ TEST(StableHlo, ReadOfWriteIsTheLoweredProgramForEveryPrimitive) {
   catalog_programs::for_each_case(dtypes, [&](const catalog_programs::Case& one) {
     SCOPED_TRACE(one.name);
     if (one.name.starts_with("sharding_constraint"))
-      return;  // over one device it is nothing; see sharding_text_test.cpp
+      return;  // it has no text on a single device; see sharded_text_test.cpp
     try {
       lower(one.program);
     } catch (const NotImplementedError&) {
-      return;  // callbacks and the like: there is nothing to write
+      return;  // callbacks and similar ones have no text
     }
     expect_round_trip(one.program);
     ++tested;
@@ -295,7 +295,7 @@ TEST(StableHlo, ExpectationsHaveTheTolerancesOfTheInterpreter) {
   EXPECT_EQ(failures_of(expectation("expect_eq", "1", "2", "tensor<i32>")).size(), 1U);
 }
 
-// The elements of a constant are as many as its type says: memory is taken for them when they are compared, not before.
+// Memory for all elements of a constant's type is allocated when they are compared, not before.
 TEST(StableHlo, ExpectedSplatsTakeNoMemoryBeforeTheyAreCompared) {
   const auto expected = [](const std::string& value, const std::string& type) {
     return "func.func @main() { %a = stablehlo.constant dense<2.5> : " + type + " check.expect_eq_const %a, dense<" +
@@ -314,7 +314,7 @@ TEST(StableHlo, AFailedExpectationSaysWhere) {
       << failures[0];
 }
 
-// ---- refusals ----------------------------------------------------------------------------------------------------
+// ---- rejected texts ----------------------------------------------------------------------------------------------
 
 std::string refusal_of(const std::string& text) {
   try {

@@ -16,8 +16,8 @@ namespace {
 
 bool contains(const std::set<std::string>& names, const std::string& name) { return names.count(name) != 0; }
 
-// Texts that are verified, not run: their values are the backend's own affair, keys, or XLA aborts on windows of rank 0
-// or takes the operand for them whatever the initial value.
+// Texts that are verified but not run: their values depend on the backend, are keys, or XLA aborts on windows of rank 0
+// or returns the operand for them whatever the initial value.
 bool is_only_verified(const catalog_programs::Case& one) {
   static const std::set<std::string> own = {"rng_uniform", "empty", "rng_bit_generator", "approx_top_k",
                                             "random_gamma"};
@@ -56,7 +56,7 @@ int main(int count, char** values) {
     try {
       text = to_stablehlo(one.program);
     } catch (const NotImplementedError&) {
-      return;  // a callback or the like: there is nothing to write
+      return;  // callbacks and similar ones have no text
     }
     Arrays outputs;
     const bool verified = is_only_verified(one);

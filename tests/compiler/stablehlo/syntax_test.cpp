@@ -1,4 +1,4 @@
-// The parser of StableHLO text: what tree it gives, and how it refuses what is wrong.
+// The parser of StableHLO text: the trees it returns, and its errors for wrong text.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-"""Tests of artifacts by the command line: conversions, values, and damaged bytes, which are errors and take little memory."""
+"""Tests of artifacts through the command line: conversions, values, and damaged bytes, which are errors and take little memory."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Tests that the installed jaxlib accepts and runs our StableHLO text with our values, and that we read jax's own text."""
+"""Tests that the installed jaxlib accepts our StableHLO text and computes our values, and that we read jax's own text."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ def functions():
 
 
 def rewritten(files, folder):
-    """Our text of each file, which must be a fixed point of reading and writing."""
+    """Our text for each file, which must be a fixed point of reading and writing."""
     folder.mkdir()
     unstable = []
     for text in files:

@@ -1,4 +1,4 @@
-"""jax's own texts over eight devices run here to jax's values, and jaxlib verifies what we write of them."""
+"""jax's own texts over eight devices give jax's values here, and jaxlib verifies the text that we write for them."""
 import os
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def check(folder, **environment):
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """The folder of jax's texts."""
+    """The folder with jax's texts."""
     return recordings.unpack("sharded", tmp_path_factory.mktemp("recorded"))
 
 
@@ -62,12 +62,12 @@ def test_what_we_write_of_them_runs_to_the_same_values(rewritten):
 
 
 def test_manual_computations_and_collectives_stay(rewritten):
-    """As many of each as in jax's text: nothing is unrolled into devices."""
+    """Checks for as many of each as in jax's text: nothing is unrolled over devices."""
     names = ("sdy.manual_computation", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
     for file, theirs in TEXTS.items():
         ours = (rewritten / file).read_text()
         for name in names:
-            # A function that several maps call is written once by jax, and once for each mesh by us.
+            # jax writes a function that several maps call once; we write it once for each mesh.
             assert (theirs.count(name) > 0) == (ours.count(name) > 0), f"{file}: {name}"
 
 

@@ -1,4 +1,4 @@
-// Bytes of buffers: products beyond 64 bits are errors with the true number, never a small buffer.
+// Buffer sizes: products beyond 64 bits are errors that state the true number, never a small buffer.
 #include <capibara/lax.h>
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(BufferBytes, BeyondEveryMachineAreNamedByTheirTrueNumber) {
   EXPECT_NE(refusal(floats({int64_t{1} << 62, int64_t{1} << 62})).find("EiB wanted"), std::string::npos);
 }
 
-// 2^62 elements of four bytes: their number modulo 2^64 is 0.
+// 2^62 elements of four bytes: their size modulo 2^64 is 0.
 TEST(BufferBytes, ThatWouldWrapAreNoBuffer) {
   EXPECT_THROW(jax::lax::full({int64_t{1} << 31, int64_t{1} << 31}, 1.0f).block_until_ready(), RuntimeError);
 }

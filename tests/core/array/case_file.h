@@ -10,7 +10,7 @@
 
 namespace capibara::testing {
 
-// Rows of cells of a recording; lines that begin with '#' are left out. Empty where there is no such recording.
+// Rows of cells of a recording; lines that begin with '#' are left out. Empty if there is no such recording.
 inline std::vector<std::vector<std::string>> read_rows(const std::string& name) {
   std::vector<std::vector<std::string>> rows;
   std::ifstream input(oracle::recording(name));

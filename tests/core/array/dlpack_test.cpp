@@ -1,4 +1,4 @@
-// DLPack: memory is shared both ways, strided memory is copied, unsupported types are refused.
+// DLPack: memory is shared in both directions, strided memory is copied, unsupported types are rejected.
 #include <capibara/dlpack.h>
 
 #include <gtest/gtest.h>

@@ -27,7 +27,7 @@ struct Case {
   DType dtype;
   std::vector<std::int64_t> shape;
   bool weak;
-  std::vector<std::uint64_t> words;  // the bytes, aligned for any element
+  std::vector<std::uint64_t> words;  // the data, aligned for any element
   std::string repr, str, literal;
 };
 

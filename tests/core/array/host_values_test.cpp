@@ -1,4 +1,4 @@
-// Arrays made of values in the memory of the program.
+// Arrays made from values in the program's memory.
 #include <capibara/array.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 using capibara::Array;
 using capibara::DType;
 
-// As in a mapped file whose header has an odd length; 64-bit elements are narrowed on the way.
+// Misaligned, as in a mapped file whose header has an odd length; 64-bit elements are narrowed.
 TEST(HostValues, MayLieAtAnyByte) {
   const std::vector<int64_t> integers = {1, -2, int64_t{1} << 30};
   const std::vector<double> numbers = {0.5, -1.25, 3};

@@ -1,4 +1,4 @@
-"""Writes format_cases.tsv: arrays with the text that the installed jax and numpy give them.
+"""Writes format_cases.tsv: arrays with the text that the installed jax and numpy print for them.
 
     python make_format_cases.py [OUTPUT]          (default: tests/data/format_cases.tsv.tar.xz)
 """

@@ -27,13 +27,13 @@ for name in NAMES:
     codes = np.arange(2 ** ml_dtypes.finfo(dtype).bits).astype(np.uint8)
     values = codes.view(dtype).astype(np.float64)
     lines.append("\t".join(["decode", name] + ["nan" if np.isnan(v) else hexadecimal(v) for v in values]))
-    finite = np.sort(values[np.isfinite(values)], kind="stable")  # a sort by vectors may give a zero the sign of another
+    finite = np.sort(values[np.isfinite(values)], kind="stable")  # a vectorised sort may give a zero the sign of another
     top = finite[-1]
     inputs = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e300, -1e300, 1e-300, top, top * 1.01, top * 1.03, top * 1.06, top * 1.12, top * 1.25, top * 1.5, -top * 1.5,
               top * 2, 5e-324, -1.0, 2.0**-126, 2.0**-127, 1.5 * 2.0**-127, 2.0**-128, 1.5 * 2.0**-128, 2.0**-129]
     middles = ((finite[1:] + finite[:-1]) / 2)[:: 1 if len(finite) < 64 else 5]
     inputs += list(middles) + list(middles * (1 + 2.0**-20)) + list(middles * (1 - 2.0**-20))
-    # ml_dtypes rounds doubles to float32 first; XLA, and we, round once. Float32 inputs leave no doubt.
+    # ml_dtypes rounds doubles to float32 first; XLA, and we, round once. With float32 inputs the results are the same.
     for value in np.asarray(inputs).astype(np.float32).astype(np.float64):
         if name == "float8_e8m0fnu" and 0 < abs(value) < 2.0**-126 and np.frexp(value)[0] not in (0.5, 0.75):
             continue  # ml_dtypes does not round float32 subnormals to the nearest here

@@ -1,4 +1,4 @@
-// Dtype promotion against JAX's tables and its error texts.
+// Dtype promotion against JAX's tables and error messages.
 #include "core/array/promotion.h"
 
 #include <gtest/gtest.h>

@@ -44,7 +44,7 @@ void check_moves(Exchange& e, const std::vector<int>& group, std::size_t size) {
   const std::vector<int> mine = filled(own, size * n);
   std::vector<int> all(size * n), blocks(size * n), sent(size), moved(size, -1);
   const Call call{"a move", "program", group};
-  // Three at once: they run in this order.
+  // Three exchanges at once: they run in this order.
   const Pending gathering = e.all_gather(call, bytes(mine.data()), bytes(all.data()), each);
   const Pending scattering = e.all_to_all(call, bytes(mine.data()), bytes(blocks.data()), each);
   const int target = static_cast<int>((position + 1) % n), source = static_cast<int>((position + n - 1) % n);
@@ -77,7 +77,7 @@ void check_moves(Exchange& e, const std::vector<int>& group, std::size_t size) {
   e.barrier(call).wait();
 }
 
-// An array of which each process holds one element is not read as a whole.
+// An array spread over processes, one element each, cannot be read as a whole.
 void distant_values() {
   const Mesh mesh{{"p"}, {count}};
   const std::vector<float> ones(static_cast<std::size_t>(count), 1.0f);
@@ -113,7 +113,7 @@ void collectives() {
   std::printf("right: %s\n", e.description().c_str());
 }
 
-// Eight positions, spread over the processes as they are: the digest of the sums must not depend on that.
+// Eight positions, spread over any number of processes: the digest of the sums must not depend on it.
 void bits() {
   constexpr int positions = 8;
   const int lanes = positions / count;
@@ -139,7 +139,7 @@ void bits() {
   }
 }
 
-// Until a process dies.
+// Runs until a process dies.
 void loop() {
   std::printf("pid %d\n", getpid());
   std::fflush(stdout);

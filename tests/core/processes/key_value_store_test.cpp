@@ -43,7 +43,7 @@ std::string error_of(const std::function<void()>& action) {
   return "";
 }
 
-// A bare connection, to say what no client of ours would.
+// A raw connection, to send what our client never would.
 class Peer {
  public:
   explicit Peer(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -200,12 +200,12 @@ TEST(KeyValueStore, HoldsNoMoreThanItsLimits) {
 TEST(KeyValueStore, ClosesFinishedConnectionsAndServesOnAfterBadPeers) {
   const KeyValueServer server("127.0.0.1:0", secret,
                               {.max_connections = 40, .max_strangers = 8, .stranger_seconds = 1});
-  for (int round = 0; round < 200; ++round) {  // far more than it serves at a time
+  for (int round = 0; round < 200; ++round) {  // far more than it serves at once
     const Peer peer(server.port());
     peer.say(std::string(static_cast<std::size_t>(round), static_cast<char>(round)));
   }
   {
-    std::vector<std::unique_ptr<Peer>> silent;  // as many as are let in, and more
+    std::vector<std::unique_ptr<Peer>> silent;  // more than are admitted
     for (int i = 0; i < 60; ++i) silent.push_back(std::make_unique<Peer>(server.port()));
     const auto store = join(server);
     store->put("key", "value");
@@ -213,7 +213,7 @@ TEST(KeyValueStore, ClosesFinishedConnectionsAndServesOnAfterBadPeers) {
   }
   {
     const auto patient = join(server);
-    std::vector<std::thread> gone;  // waits whose client is gone end too
+    std::vector<std::thread> gone;  // waits end when their client has disconnected
     for (int i = 0; i < 8; ++i) {
       gone.emplace_back([&] {
         const Peer peer(server.port());

@@ -1,4 +1,4 @@
-"""Starts programs as several processes by `capibara launch`, and looks for what they leave behind."""
+"""Starts programs as several processes with `capibara launch`, and checks what they leave behind."""
 import os
 import shutil
 import subprocess
@@ -12,14 +12,14 @@ ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
 COMMAND = Path(os.environ.get("CAPIBARA_COMMAND", BUILD / "capibara"))
 PROGRAM = BUILD / "tests" / "exchange_program"
-LIMIT = 300  # seconds for one launch: many times what it takes
+LIMIT = 300  # seconds for one launch: far more than it takes
 missing = next((f"no {what}" for what, there in (("capibara", COMMAND.exists()), ("exchange_program", PROGRAM.exists()),
                                                   ("module for MPI", (BUILD / "lib" / "libcapibara_mpi.so").exists()),
                                                   ("mpirun", shutil.which("mpirun"))) if not there), None)
 
 
 class Launch:
-    """A running group; `lines[2]` is what process 2 has printed so far, `said` what the launcher itself has."""
+    """A running group; `lines[2]` are the lines of process 2 so far, `said` those of the launcher."""
 
     def __init__(self, count, program, *flags, **environment):
         command = [COMMAND, "launch", "-n", count, *flags, "--", *program]
@@ -42,7 +42,7 @@ class Launch:
                 self.said.append(line)
 
     def wait_for(self, text, count):
-        """Until `count` processes have printed a line with the text; returns the lines by process."""
+        """Waits until `count` processes have printed a line with the text; returns the lines by process."""
         end = time.monotonic() + LIMIT
         while True:
             found = {number: line for number, lines in list(self.lines.items()) for line in list(lines) if text in line}
@@ -53,7 +53,7 @@ class Launch:
             time.sleep(0.05)
 
     def finish(self):
-        """The exit code; nothing is left behind."""
+        """Waits for the exit code, and checks that nothing is left behind."""
         try:
             code = self.child.wait(timeout=LIMIT)
         except subprocess.TimeoutExpired:
@@ -69,7 +69,7 @@ class Launch:
 
 
 def mark(launch):
-    """A value of the environment by which all processes of a launch are known."""
+    """A value in the environment that identifies all processes of a launch."""
     return f"{os.getpid()}-{id(launch)}"
 
 
@@ -85,7 +85,7 @@ def marked_processes(value):
 
 
 def what_is_left(value):
-    """Processes of the launch, and files in shared memory; both may take a moment to go."""
+    """Remaining processes of the launch, and files in shared memory; both may take a moment to disappear."""
     for _ in range(100):
         left = [f"process {process}" for process in marked_processes(value)]
         shared = Path("/dev/shm")
@@ -98,11 +98,11 @@ def what_is_left(value):
 
 
 def run(count, program, *flags, **environment):
-    """Runs to the end; returns (exit code, launch)."""
+    """Runs to completion; returns (exit code, launch)."""
     launch = Launch(count, program, *flags, **environment)
     return launch.finish(), launch
 
 
 def python(program):
-    """The command of a Python program given as text."""
+    """The command that runs a Python program given as text."""
     return [sys.executable, "-c", textwrap.dedent(program)]

@@ -1,4 +1,4 @@
-// How processes are found to be launched, and the roll of the living, in one process.
+// Detection of launched processes, and the heartbeat registry, in one process.
 #include <chrono>
 #include <map>
 #include <thread>
@@ -25,7 +25,7 @@ std::optional<Launched> found(const std::map<std::string, std::string>& variable
 
 const JobMember member(int id) { return {"a secret of the tests", id}; }
 
-// What a roll says of one process, once `expected` holds or half a minute is over.
+// The state of a process in the registry, once it is `expected` or half a minute has passed.
 MemberState::State state_of(Heartbeat& reader, int process, MemberState::State expected) {
   MemberState::State seen = MemberState::alive;
   for (int i = 0; i < 600; ++i) {

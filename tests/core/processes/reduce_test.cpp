@@ -35,7 +35,7 @@ std::vector<std::vector<float>> random_blocks(std::size_t count, std::size_t siz
   return blocks;
 }
 
-// The sum that the tree must give, written out for each number of blocks.
+// The sum in tree order, written out for each number of blocks.
 float tree_of(const std::vector<float>& v) {
   switch (v.size()) {
     case 1:
@@ -85,7 +85,7 @@ TEST(CombineBlocks, OfTwoFourOrOneAreSubtrees) {
 }
 
 TEST(CombineBlocks, OfBfloat16RoundOnce) {
-  // 256 + 1 + 1: bfloat16 has 8 bits, so that rounding after each addition would lose both ones.
+  // 256 + 1 + 1: bfloat16 has 8 bits, so rounding after each addition would lose both ones.
   const std::vector<BFloat16> a = {BFloat16(256.0f)}, b = {BFloat16(1.0f)}, c = {BFloat16(1.0f)};
   const std::byte* blocks[] = {reinterpret_cast<const std::byte*>(a.data()),
                                reinterpret_cast<const std::byte*>(b.data()),

@@ -1,4 +1,4 @@
-"""Checkpoints of arrays that span processes: saved by all, restored on other meshes, each process reading the chunks of its own devices."""
+"""Checkpoints of arrays that span processes: saved by all, restored on other meshes, where each process reads its own devices' chunks."""
 import pytest
 from launching import missing, python, run
 

@@ -1,4 +1,4 @@
-"""Four processes over MPI: what they move and sum, against numpy, and the same bits in every layout."""
+"""Four processes over MPI: data movement and sums against numpy, with the same bits in every layout."""
 import pytest
 from launching import PROGRAM, missing, python, run
 
@@ -84,4 +84,4 @@ def test_small_floats_are_rounded_once():
         """
     code, launch = run(4, python(program))
     assert code == 0, launch.all
-    assert [launch.text(number) for number in range(4)] == ["258.0"] * 4  # rounded after each addition it would be 256
+    assert [launch.text(number) for number in range(4)] == ["258.0"] * 4  # rounding after each addition would give 256

@@ -1,4 +1,4 @@
-"""Processes that die, stop, raise, or run something else: every other process gets an error that names them, and nothing is left."""
+"""Processes that die, stop, raise, or run something else: every other process gets an error that names them, and nothing is left behind."""
 import os
 import re
 import signal
@@ -20,7 +20,7 @@ def started_loop(*flags):
 @pytest.mark.parametrize("victim", [0, 1, 2, 3])
 def test_a_killed_process_is_named_by_all_others(victim):
     launch, processes = started_loop()
-    time.sleep(0.01 * victim)  # somewhere else in the loop
+    time.sleep(0.01 * victim)  # at a different point in the loop
     os.kill(processes[victim], signal.SIGKILL)
     assert launch.finish() == 128 + signal.SIGKILL, launch.all
     for number in set(range(4)) - {victim}:
@@ -93,8 +93,8 @@ def test_a_different_call_is_named():
         assert "broadcast_one_to_all of float32[4]" in launch.text(number), launch.all
         assert "process_allgather of float32[3]" in launch.text(number), launch.all
         found = re.search(r"process \d \(.*pid \d+\) is in.* while (\d) others? waits? in", launch.text(number))
-        assert found, launch.all  # the one who found it first tells all
-        assert int(found[1]) + len(re.findall(r"process \d \(", found[0])) <= 3, launch.all  # who is named does not wait
+        assert found, launch.all  # the process that detects it first notifies all
+        assert int(found[1]) + len(re.findall(r"process \d \(", found[0])) <= 3, launch.all  # a named process is not among the waiting ones
 
 
 @pytest.mark.parametrize("windows", ["1", "0"])

@@ -1,4 +1,4 @@
-"""capibara launch: lines, exit codes, restarts, limits, and how processes meet."""
+"""capibara launch: output lines, exit codes, restarts, limits, and how processes connect."""
 import fcntl
 import os
 import re
@@ -35,7 +35,7 @@ def test_the_exit_code_is_that_of_the_first_failure():
 
 
 def last_said(launch):
-    """What the launcher said last; mpirun may have words of its own."""
+    """The launcher's last message; mpirun may print its own."""
     return [line for line in launch.said if line.startswith("capibara launch: ")][-1].removeprefix("capibara launch: ")
 
 
@@ -66,12 +66,12 @@ ENDS = """
 def test_the_process_that_failed_first_is_named_last_and_none_lingers(rank, end, code, words):
     got, launch = run(3, python(ENDS.format(rank=rank, end=end)))
     assert got == code and last_said(launch).startswith(f"process {rank} {words}"), launch.all
-    assert not any("ending all processes" in line for line in launch.said), launch.all  # each left in time by itself
+    assert not any("ending all processes" in line for line in launch.said), launch.all  # each exited in time on its own
 
 
 @pytest.fixture
 def folder_of_a_dead_process():
-    """A folder in shared memory under a name of ours, with the number of a process that does not live here."""
+    """A folder in shared memory with a name like ours, and the id of a process that is not alive."""
     child = subprocess.Popen(["true"])
     child.wait()
     path = Path(f"/dev/shm/capibara-launch-{child.pid}-foreign")
@@ -87,13 +87,13 @@ def launch_true():
 def test_folders_without_a_free_lock_belong_to_others(folder_of_a_dead_process):
     segment = folder_of_a_dead_process / "vader_segment.node.1"
     segment.write_text("another container's")
-    assert launch_true() == 0 and segment.exists()  # no lock: not a launch's
+    assert launch_true() == 0 and segment.exists()  # no lock: does not belong to a launch
     with open(folder_of_a_dead_process / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert launch_true() == 0 and segment.exists()  # its launch lives, wherever it is
+        assert launch_true() == 0 and segment.exists()  # its launch is alive, in whichever container
     (folder_of_a_dead_process / "thesis.tex").write_text("years")
     assert launch_true() == 0
-    assert not segment.exists() and (folder_of_a_dead_process / "thesis.tex").exists()  # only what MPI makes goes
+    assert not segment.exists() and (folder_of_a_dead_process / "thesis.tex").exists()  # only MPI's files are removed
     (folder_of_a_dead_process / "thesis.tex").unlink()
     assert launch_true() == 0 and not folder_of_a_dead_process.exists()
 
@@ -129,7 +129,7 @@ def test_a_killed_launcher_leaves_no_process():
             break
         signal.sigtimedwait([], 0.1)
     assert not marked_processes(mark(launch)), launch.all
-    run(1, ["true"])  # the next launch removes what the killed one left in shared memory
+    run(1, ["true"])  # the next launch removes the killed one's files in shared memory
     assert not [name for name in os.listdir("/dev/shm") if name.startswith(f"capibara-launch-{launch.child.pid}-")]
 
 
@@ -140,7 +140,7 @@ def test_wrong_command_lines():
 
 
 def test_under_plain_mpirun(tmp_path):
-    # Each process has a file of its own: mpirun may join the lines of two.
+    # Each process writes its own file, since mpirun may join the lines of two.
     program = python(f"""
         import capibara.jax as jax
         jax.distributed.initialize()
@@ -196,7 +196,7 @@ def test_collectives_without_mpi_say_what_to_do(tmp_path):
 
 
 def test_a_missing_library_is_named():
-    # The loader looks for libmpi in LD_LIBRARY_PATH first: an empty file there cannot be opened.
+    # The loader searches LD_LIBRARY_PATH for libmpi first: an empty file there cannot be loaded.
     program = """
         import capibara.jax as jax
         try:
@@ -219,7 +219,7 @@ def numbers(lines):
 
 @pytest.mark.skipif(not (BUILD / "examples" / "09_processes").exists(), reason="the examples are not built")
 def test_the_example_learns_the_same_in_one_and_in_four_processes():
-    # Four shares of equal size: the mean of their gradients is that of all data.
+    # Four shares of equal size: the mean of their gradients is the gradient on all data.
     import numpy as np
     x = np.arange(128.0).reshape(64, 2) / 128
     y = x @ [3.0, -2.0] + 0.5

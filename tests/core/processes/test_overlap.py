@@ -1,10 +1,10 @@
-"""Exchanges that run while a program computes: the same values as without, in shared memory and by messages, and after errors."""
+"""Exchanges that overlap with computation: the same values as without overlap, in shared memory and by messages, and after errors."""
 import pytest
 from launching import missing, python, run
 
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
-# Gradients of layers, summed where the function ends: each sum may start as soon as its layer's gradient is there.
+# Gradients of layers, summed at the end of the function: each sum may start as soon as its layer's gradient is ready.
 STEP = """
     import hashlib, os
     import numpy as np
@@ -56,7 +56,7 @@ def test_values_with_and_without_overlap():
     assert len(bits) == 1, bits
 
 
-# Masks that only the backward pass reads: what is cheap to compute again is sent all the same, and kept until it is.
+# Masks that only the backward pass reads: values cheap to recompute are still sent, and kept until then.
 STAGES = """
     import numpy as np
     import capibara.jax as jax, capibara.jax.numpy as jnp

@@ -4,7 +4,7 @@ from launching import missing, python, run
 
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
-# Prints the bits of the results of each program: all values of arrays that are split, by the exchange of whole arrays.
+# Prints digests of each program's results: split arrays are gathered whole first.
 PROGRAMS = """
     import hashlib
     import numpy as np
@@ -188,7 +188,7 @@ def test_a_gpt_trains_in_four_processes_as_in_one():
     for number in range(4):
         assert four.lines[number] == four.lines[0], four.all  # the same bits
     differences = [abs(float(a) - float(b)) for a, b in zip(one.lines[0], four.lines[0])]
-    assert len(differences) == 20 and max(differences) < 1e-4, differences  # two lanes are summed by other instructions than eight
+    assert len(differences) == 20 and max(differences) < 1e-4, differences  # two lanes are summed with other instructions than eight
 
 
 DIVERGES = """
@@ -211,7 +211,7 @@ def test_processes_that_run_different_programs_are_named():
         assert "DistributedError" in text and "psum over 'i'" in text and "pmax over 'i'" in text, launch.all
 
 
-# Plain jit: no shard_map, no collective; the program is divided by how its arguments are sharded.
+# Plain jit: no shard_map, no collectives; the program is partitioned by the shardings of its arguments.
 PLAIN = """
     import numpy as np
     import capibara.jax as jax, capibara.jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Four processes train as one does, over axes that cross them, and one goes on from their checkpoint."""
+"""Four processes train like one, over axes that cross processes, and one process resumes from their checkpoint."""
 import json
 import os
 import subprocess

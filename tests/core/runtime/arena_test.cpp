@@ -1,4 +1,4 @@
-// The arena of large arrays: blocks are used again, bounded, and refused with a reason.
+// The arena of large arrays: blocks are reused, bounded, and refused with a reason.
 #include "core/runtime/arena.h"
 
 #include <capibara/array.h>
@@ -26,7 +26,7 @@ constexpr bool caches = true;
 
 constexpr std::size_t mib = 1024 * 1024;
 
-// What a failing request says; empty where it succeeds.
+// The error message of a failing request; empty if it succeeds.
 std::string failure(std::size_t bytes, const char* words) {
   try {
     arena::give(arena::take(bytes, words));
@@ -55,11 +55,11 @@ TEST(Arena, CountsSmallArraysOfAllThreads) {
   std::thread([&held] {
     for (int i = 0; i < 100; ++i) held.push_back(Buffer::allocate(1000));
   }).join();
-  const std::size_t small = arena::usage().in_use;  // with what describes each buffer
+  const std::size_t small = arena::usage().in_use;  // including the descriptor of each buffer
   EXPECT_GE(small, before + 100'000);
   EXPECT_LE(small, before + 150'000);
   EXPECT_GE(arena::usage().peak_in_use, small);
-  held.push_back(Buffer::allocate(mib));  // of the arena
+  held.push_back(Buffer::allocate(mib));  // from the arena
   EXPECT_GE(arena::usage().in_use, small + mib);
   held.clear();
   EXPECT_EQ(arena::usage().in_use, before);
@@ -108,7 +108,7 @@ TEST(Arena, RefusesWhatTheMachineCannotHoldAndNamesTheLargest) {
 }
 
 TEST(Arena, RefusesTogetherWhatEachAloneWouldFit) {
-  // Untouched memory counts: two thirds of the machine twice is more than the machine.
+  // Untouched memory counts: twice two thirds of the machine's memory is too much.
   std::vector<std::byte*> blocks;
   std::string words;
   for (int i = 0; i < 3 && words.empty(); ++i) {

@@ -1,4 +1,4 @@
-// Attended work: where it runs, what it raises, and what an interruption leaves behind.
+// Interruptible work: where it runs, what it raises, and the state after an interruption.
 #include "core/runtime/attend.h"
 
 #include <capibara/error.h>
@@ -12,7 +12,7 @@
 namespace capibara {
 namespace {
 
-// What a host language's handler does while a test runs.
+// Installs a host language's interrupt handler while a test runs.
 class Handler {
  public:
   explicit Handler(std::function<void()> handler) { set_interrupt_handler(std::move(handler)); }

@@ -1,4 +1,4 @@
-// Programs in the background: their order, their errors, what waiting threads do, and how a wait is interrupted.
+// Background programs: their order, their errors, what waiting threads do, and how a wait is interrupted.
 #include "core/runtime/background.h"
 
 #include <capibara/device.h>
@@ -28,8 +28,8 @@
 #define UNDER_THREAD_SANITIZER 0
 #endif
 
-// What the parent's threads held is lost in a child, where those threads do not go on: LeakSanitizer is told not to
-// count it.
+// A forked child loses memory held by the parent's threads, which do not continue there: turns LeakSanitizer off in
+// children.
 static bool in_child = false;
 extern "C" int __lsan_is_turned_off() { return in_child; }
 
@@ -42,7 +42,7 @@ std::shared_ptr<Completion> start(BackgroundWork work) {
   return completion;
 }
 
-// Stays until it is told to go on, or to stop.
+// Work that blocks until it is released or stopped.
 class Gate {
  public:
   BackgroundWork work() {
@@ -61,7 +61,7 @@ class Gate {
   std::atomic<bool> entered_{false}, open_{false};
 };
 
-// What a host language's handler does while a test runs.
+// Installs a host language's interrupt handler while a test runs.
 class Handler {
  public:
   explicit Handler(std::function<void()> handler) { set_interrupt_handler(std::move(handler)); }
@@ -150,7 +150,7 @@ TEST(Background, AnInterruptedWaitGivesUpWhatItWaitsFor) {
     if (ask) throw Interruption();
   });
   auto running = start(gate.work());
-  gate.wait_until_entered();  // by the thread of the queue: it must not ask the handler
+  gate.wait_until_entered();  // by the queue's thread, which must not call the handler
   auto waited = start([](const std::atomic<int32_t>&) {});
   auto behind = start([](const std::atomic<int32_t>&) {});
   ask = true;
@@ -187,7 +187,7 @@ TEST(Background, AnInterruptionOfAProgramRunByTheWaitingThreadReachesIt) {
 TEST(Background, AnAbandonedProgramBlocksNobody) {
   struct Interruption {};
   std::atomic<bool> entered{false}, release{false}, left{false};
-  auto endless = start([&](const std::atomic<int32_t>&) {  // deaf to its stop flag, as a call of LAPACK is
+  auto endless = start([&](const std::atomic<int32_t>&) {  // ignores its stop flag, like a LAPACK call
     entered = true;
     while (!release) std::this_thread::yield();
     left = true;
@@ -198,7 +198,7 @@ TEST(Background, AnAbandonedProgramBlocksNobody) {
     const Handler handler([] { throw Interruption(); });
     EXPECT_THROW(endless->wait(), Interruption);
   }
-  EXPECT_THROW(endless->wait(), RuntimeError);  // at once: no one waits for it any more
+  EXPECT_THROW(endless->wait(), RuntimeError);  // at once: it has been abandoned
   behind->wait();
   int value = 0;
   start([&value](const std::atomic<int32_t>&) { value = 5; })->wait();

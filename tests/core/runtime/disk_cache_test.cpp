@@ -1,4 +1,4 @@
-// The disk cache: what was stored is found by other processes, damaged files are absent, the folder stays bounded.
+// The disk cache: other processes find stored entries, damaged files count as absent, the folder stays bounded.
 #include "core/runtime/disk_cache.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::string read(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// The status with which a child process ends: 0 where all of its work held.
+// The exit status of a child process: 0 if its work returned true.
 int in_child(const std::function<bool()>& work) {
   const pid_t child = fork();
   if (child == 0) _exit(work() ? 0 : 1);
@@ -168,7 +168,7 @@ TEST_F(DiskCacheTest, SharesNothingBetweenTwoUsers) {
             0);
   EXPECT_NE(refusal_of(theirs).find("belongs to user 65534"), std::string::npos);
   EXPECT_EQ(DiskCache(theirs, limit).find(digest("key")), std::nullopt);
-  // A file of another's in a folder of ours, as one who could write there once may have left it.
+  // Another user's file in our folder, as left by someone who once had write access.
   fs::rename(theirs / file_of("key").filename(), ours / file_of("key").filename());
   EXPECT_EQ(DiskCache(ours, limit).find(digest("key")), std::nullopt);
 }
@@ -190,7 +190,7 @@ TEST_F(DiskCacheTest, SurvivesAWriterThatIsKilled) {
       EXPECT_EQ(found.value_or(content), content);
     }
   }
-  // What such a writer leaves goes when it is old.
+  // Such a writer's leftovers are removed when they are old.
   const fs::path left = folder_ / (std::string(32, 'a') + ".capibara-part"),
                  young = folder_ / (std::string(32, 'b') + ".capibara-part");
   for (const fs::path& file : {left, young}) write(file, cache_entry(digest("key"), "content").substr(0, 50));
@@ -200,7 +200,7 @@ TEST_F(DiskCacheTest, SurvivesAWriterThatIsKilled) {
   EXPECT_TRUE(fs::exists(young));
 }
 
-// Entries that do not fit are left out, leave nothing behind, and do not harm those that do.
+// Entries that do not fit are skipped, leave nothing behind, and do not harm the others.
 bool survives_a_full_disk(const fs::path& folder) {
   DiskCache cache(folder, limit * 64);
   cache.store(digest("small"), "content");

@@ -1,4 +1,4 @@
-// Once: done by one of many threads, and tried again by the next after an exception.
+// Once: run by one of many threads, and retried by the next one after an exception.
 #include "core/runtime/once.h"
 
 #include <gtest/gtest.h>

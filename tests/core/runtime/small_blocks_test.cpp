@@ -1,4 +1,4 @@
-// Small blocks: taken, given back and used again, by one thread and across threads.
+// Small blocks: allocated, freed and reused, by one thread and across threads.
 #include "core/runtime/small_blocks.h"
 
 #include <gtest/gtest.h>

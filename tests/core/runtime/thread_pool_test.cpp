@@ -1,4 +1,4 @@
-// The pool of threads: every iteration runs once, whoever calls, from wherever, and after fork().
+// The thread pool: every iteration runs once, for calls from any thread, nested calls, and after fork().
 #include "core/runtime/thread_pool.h"
 
 #include <capibara/error.h>
@@ -22,7 +22,7 @@
 namespace capibara {
 namespace {
 
-// How often each iteration ran.
+// The number of times each iteration ran.
 std::vector<int> visits(int64_t extent, int64_t grain) {
   std::vector<std::atomic<int>> counts(static_cast<std::size_t>(extent));
   parallel_for(extent, grain, [&](int64_t begin, int64_t end) {
@@ -209,7 +209,7 @@ TEST_P(ThreadPool, AStopFlagEndsARegionOnAllThreads) {
 
 TEST_P(ThreadPool, LongRegionsAreCutSoThatTheyCanBeInterrupted) {
   std::atomic<int> chunks{0};
-  parallel_for_cost(1000, 1e6, [&](int64_t, int64_t) {  // one second, it says
+  parallel_for_cost(1000, 1e6, [&](int64_t, int64_t) {  // claims a cost of one second
     ++chunks;
     return 0;
   });

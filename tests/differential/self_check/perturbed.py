@@ -1,4 +1,4 @@
-"""jax with one mistake of each kind, which the runner has to find."""
+"""jax with one mistake of each kind, which the runner must find."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Calls of every form that the runner knows; jax agrees with itself on all of them."""
+"""Calls of every form that the runner supports; jax agrees with itself on all of them."""
 
 from makers import *
 

@@ -1,4 +1,4 @@
-"""Calls that `perturbed` gets wrong, each in its own way; the comment names the modes that must fail."""
+"""Calls that `perturbed` gets wrong, each differently; the comment names the modes that must fail."""
 
 from makers import *
 

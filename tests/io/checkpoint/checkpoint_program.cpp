@@ -1,6 +1,6 @@
-// A training that only saves: `train FOLDER KEEP sync|async` goes on from the newest step for ever, `check FOLDER`
-// restores every step; `save FOLDER STEP` saves one step, `large FOLDER STEP MIB` one of an array of that size, and
-// `sum FOLDER STEP` prints what its words add up to.
+// A training run that only saves: `train FOLDER KEEP sync|async` continues from the newest step forever, `check FOLDER`
+// restores every step; `save FOLDER STEP` saves one step, `large FOLDER STEP MIB` one with an array of that size, and
+// `sum FOLDER STEP` prints the sum of its words.
 #include <capibara/checkpoint.h>
 
 #include <cstdio>
@@ -14,7 +14,7 @@ using Params = std::map<std::string, Array>;
 
 namespace {
 
-// What a step must hold: one array that never changes, two that follow from the step.
+// The contents of a step: one array that never changes, two that depend on the step number.
 Params params_of(int64_t step) {
   std::vector<float> moving(50'000), frozen(20'000);
   for (std::size_t i = 0; i < moving.size(); ++i) moving[i] = static_cast<float>(i) * 0.5F + static_cast<float>(step);
@@ -28,7 +28,7 @@ int train(const std::string& folder, int64_t keep, bool async) {
   Checkpointer saver(folder, {.max_to_keep = keep, .async = async, .chunk_bytes = 64 << 10});
   for (int64_t step = saver.latest_step().value_or(0) + 1;; ++step) {
     saver.save(step, {{"params", checkpoint_tree(params_of(step))}}, concat("{\"step\": ", step, "}"));
-    // Of an asynchronous one only the step before is known to be there.
+    // After an asynchronous save only the previous step is known to be committed.
     std::printf("%lld\n", static_cast<long long>(async ? step - 1 : step));
     std::fflush(stdout);
   }

@@ -1,4 +1,4 @@
-// Checkpoints on disk: what is saved comes back bit by bit, and what is damaged is found.
+// Checkpoints on disk: saved arrays are restored bit by bit, and damage is detected.
 #include <gtest/gtest.h>
 
 #include <capibara/checkpoint.h>
@@ -89,7 +89,7 @@ TEST_F(Checkpoints, RestoreLargeArraysBesideManySmallOnes) {
   for (std::size_t i = 0; i < arrays.size(); ++i) expect_same(whole.items.at("all").leaves[i], arrays[i]);
 }
 
-// How many threads of this process run only when no one else wants to.
+// The number of threads of this process with idle scheduling priority.
 int idle_threads() {
   int found = 0;
   for (const auto& entry : files::directory_iterator("/proc/self/task"))
@@ -97,7 +97,7 @@ int idle_threads() {
   return found;
 }
 
-// Whether it holds at `times` looks in a row, within half a minute.
+// True if the condition holds at `times` consecutive checks, within half a minute.
 bool comes_to_hold(int times, const std::function<bool()>& holds) {
   for (int i = 0, row = 0; i < 30'000; ++i) {
     row = holds() ? row + 1 : 0;
@@ -135,7 +135,7 @@ TEST_F(Checkpoints, AreWrittenWithMorePriorityOnceTheyTakeLong) {
   set_checkpoint_patience(std::chrono::seconds(10));
 }
 
-// A box of an array, element by element.
+// A box of an array, copied element by element.
 Array box_of(const Array& whole, const Shape& start, const Shape& size) {
   ArrayType type = whole.type();
   type.shape = size;
@@ -213,7 +213,7 @@ TEST_F(Checkpoints, HoldMemoryThatIsDeletedMeanwhile) {
   Checkpointer saver(folder, {.async = true});
   const Array original = counted(DType::float32, {1000, 1000}), kept = counted(DType::float32, {1000, 1000});
   saver.save(1, {{"p", checkpoint_tree(Params{{"w", original}})}});
-  EXPECT_FALSE(original.buffer().take().defined());  // no one may write over it
+  EXPECT_FALSE(original.buffer().take().defined());  // its memory must not be reused
   original.delete_buffers();
   saver.wait();
   expect_same(saver.restore().items.at("p").leaves[0], kept);
@@ -278,7 +278,7 @@ TEST_F(Checkpoints, RefuseWhatCannotBeSaved) {
   EXPECT_THROW(saver.restore({.step = 7}), CheckpointError);
 }
 
-// Every file of a step, with a step before that stays whole.
+// Damages every file of a step; the step before stays intact.
 class DamagedCheckpoints : public CheckpointFolder {
  protected:
   DamagedCheckpoints() : saver(folder, {.link_unchanged = false, .chunk_bytes = 256}) {
@@ -360,7 +360,7 @@ TEST_F(DamagedCheckpoints, AreFoundWhereFilesAreSwapped) {
   files::rename(v, folder + "/held");
   files::rename(w, v);
   files::rename(folder + "/held", w);
-  const std::string found = message();  // arrays are read by several threads: the first error is that of either
+  const std::string found = message();  // several threads read arrays, so either error may be first
   const bool names_v = found.find("array p.v, file " + v + ", chunk 0 of") != std::string::npos;
   const bool names_w = found.find("array p.w, file " + w + ", chunk 0 of") != std::string::npos;
   EXPECT_TRUE(names_v || names_w) << found;

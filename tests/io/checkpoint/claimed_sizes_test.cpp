@@ -1,4 +1,4 @@
-// Files that claim more than they hold: they are refused before memory is taken for what they claim.
+// Files that claim more than they hold are rejected before memory for the claimed size is allocated.
 #include <gtest/gtest.h>
 
 #include <capibara/checkpoint.h>
@@ -27,10 +27,10 @@ int64_t status_bytes(const char* field) {
   return 0;
 }
 
-// By how much the memory of this process grows at most while a function runs.
+// The peak growth of this process's memory while a function runs.
 template <class Function>
 int64_t peak_growth(const Function& function) {
-  std::ofstream("/proc/self/clear_refs") << "5" << std::flush;  // the peak counts from here
+  std::ofstream("/proc/self/clear_refs") << "5" << std::flush;  // resets the peak
   const int64_t before = std::max(status_bytes("VmHWM"), status_bytes("VmRSS"));
   function();
   return status_bytes("VmHWM") - before;
@@ -43,7 +43,7 @@ std::string bytes_of(uint64_t value, int width) {
 }
 std::string checksum_bytes(const std::string& text) { return bytes_of(crc32c(std::as_bytes(std::span(text))), 4); }
 
-// Zstandard by hand (RFC 8878): a window of 128 KiB, then blocks of one byte repeated, or of bytes as they are.
+// Zstandard by hand (RFC 8878): a window of 128 KiB, then blocks of one repeated byte, or of raw bytes.
 const std::string frame_head("\x28\xb5\x2f\xfd\x00\x38", 6);
 std::string block_head(bool last, int kind, std::size_t size) {
   return bytes_of(size << 3 | static_cast<std::size_t>(kind) << 1 | (last ? 1 : 0), 3);
@@ -105,17 +105,17 @@ std::string error_of(const Description& description, const Files& files,
 std::string size_text(int64_t size) { return "[" + std::to_string(size) + "]"; }
 
 TEST(ClaimedSizes, OfCompressedChunksTakeNoMemory) {
-  const std::string tiny("\x28\xb5\x2f\xfd\x00\x00\x01\x00\x00", 9);  // a frame without a byte
+  const std::string tiny("\x28\xb5\x2f\xfd\x00\x00\x01\x00\x00", 9);  // an empty frame
   std::string garbage(200'000, 'x');
   garbage.replace(0, frame_head.size(), frame_head);
   for (const int64_t claimed : {3 * gibi, int64_t{1} << 45}) {
     const int64_t grown = peak_growth([&] {
-      // One element of a chunk that large, and an array that large.
+      // One element of a chunk of the claimed size, and an array of that size.
       EXPECT_HAS(error_of({"[1]", size_text(claimed), zstd}, {{"c.0", tiny}}), "after decompression, got 0");
       EXPECT_HAS(error_of({size_text(claimed), size_text(claimed), zstd}, {{"c.0", tiny}}), "too few for");
       EXPECT_HAS(error_of({"[1]", size_text(claimed), zstd}, {{"c.0", garbage}}), "zstd says");
       EXPECT_NE(error_of({size_text(claimed), size_text(claimed), zstd}, {{"c.0", garbage}}), "no error");
-      // A frame that holds less than it should.
+      // A frame with less data than expected.
       EXPECT_HAS(error_of({"[1]", size_text(claimed), zstd}, {{"c.0", repeated_frame(mebi, 'x')}}), "got 1048576");
     });
     EXPECT_LT(grown, 64 * mebi) << claimed;
@@ -165,7 +165,7 @@ TEST(ClaimedSizes, OfTheManifestMustBeThoseOfTheDescription) {
   EXPECT_HAS(error_of(array, files, &wrong), "it holds other data than was saved");
 }
 
-// A step whose manifest has other checksums than the description has chunks, all else signed properly.
+// A step whose manifest has a different number of checksums than the description has chunks, otherwise valid.
 std::string step_error(std::vector<uint32_t> checksums) {
   std::string folder = testing::TempDir() + "capibara_claimed_XXXXXX";
   if (!::mkdtemp(folder.data())) return "no folder";
@@ -212,7 +212,7 @@ TEST(ClaimedSizes, OfAStepsManifestMustBeThoseOfTheDescription) {
 }
 
 TEST(ClaimedSizes, OfShardsAreThoseOfTheFile) {
-  // Eight chunks of the shard are the same bytes of the file.
+  // Eight chunks of the shard refer to the same bytes of the file.
   const std::string shard =
       R"({"name": "sharding_indexed", "configuration": {"chunk_shape": [64], "codecs": [{"name": "bytes"}], )"
       R"("index_codecs": [{"name": "bytes"}]}})";
@@ -237,7 +237,7 @@ TEST(ClaimedSizes, OfDescriptionsAreRefusedWhereCodecsMultiplyThem) {
   EXPECT_HAS(error_of({"[1]", "[1]", zstd + R"(, {"name": "zstd"})"}, {}), "compressed twice");
 }
 
-// Every box of every chunk of a small array, by every codec, against the element that the description means.
+// Every box of every chunk of a small array, with every codec, against the elements that the description implies.
 TEST(ChunksOfArrays, ComeToTheirPlaces) {
   const std::vector<std::pair<std::string, int>> codecs = {
       {plain, 0},
@@ -254,7 +254,7 @@ TEST(ChunksOfArrays, ComeToTheirPlaces) {
     for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
     return text + "]";
   };
-  const auto next = [](Shape& at, const Shape& limit) {  // false behind the last
+  const auto next = [](Shape& at, const Shape& limit) {  // false after the last
     for (std::size_t i = at.size(); i-- > 0; at[i] = 0) {
       if (++at[i] < limit[i]) return true;
     }
@@ -325,7 +325,7 @@ std::string node(uint32_t magic, const std::string& body, bool compressed = fals
   bytes += bytes_of(body.size() + 18, 8) + varint(0) + varint(compressed ? 1 : 0) + body;
   return bytes + checksum_bytes(bytes);
 }
-// One file, "d/a", whose children would begin with "d/".
+// A table with one file, "d/a"; names of children would begin with "d/".
 const std::string file_table = varint(1) + varint(3) + varint(2) + "d/a";
 
 std::string database_error(const std::string& root, const std::string& data) {
@@ -347,11 +347,11 @@ std::string database_error(const std::string& root, const std::string& data) {
   return message;
 }
 
-// A leaf whose keys are given by the lengths of prefixes and by suffixes, and whose values are bytes of the data.
+// A leaf whose keys are encoded as prefix lengths and suffixes, and whose values are ranges of the data.
 std::string leaf(const std::vector<uint64_t>& prefixes, const std::vector<std::string>& suffixes,
                  const std::vector<std::pair<uint64_t, uint64_t>>& values) {
   std::string body(1, '\0');                        // its height
-  body += varint(1) + varint(1) + varint(0) + "a";  // the same file, behind the base
+  body += varint(1) + varint(1) + varint(0) + "a";  // the same file, relative to the base
   body += varint(suffixes.size());
   for (const uint64_t prefix : prefixes) body += varint(prefix);
   for (const std::string& suffix : suffixes) body += varint(suffix.size());
@@ -374,7 +374,7 @@ TEST(ClaimedSizes, OfDatabasesAreThoseOfTheirFiles) {
   EXPECT_HAS(one({{0, 1}, {1, 1}, {9000, 2000}}), "expected 2000 bytes at 9000");
 
   [[maybe_unused]] const int64_t grown = peak_growth([&] {
-    // Keys that repeat the 60,000 letters of the first one, and a node that is nearly nothing when it is compressed.
+    // Keys that repeat the 60,000 letters of the first one, and a node that is tiny when compressed.
     std::vector<uint64_t> prefixes(20'000, 60'000);
     std::vector<std::string> suffixes(20'001, "a");
     suffixes[0] = std::string(60'000, 'k');
@@ -383,7 +383,7 @@ TEST(ClaimedSizes, OfDatabasesAreThoseOfTheirFiles) {
     EXPECT_HAS(database_error(node(magic, repeated_frame(250 * mebi, 0), true), data), "got more");
     EXPECT_HAS(database_error(node(magic, repeated_frame(500 * mebi, 0), true), data), "got more");
   });
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which keep what is freed, and notes beside it
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these retain freed memory and metadata
   EXPECT_LT(grown, 100 * mebi);
 #endif
 }

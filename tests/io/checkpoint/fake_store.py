@@ -1,4 +1,4 @@
-"""A stand-in for Cloud Storage, its token service and the metadata server on loopback, which fails as it is told to."""
+"""A fake Cloud Storage, its token service and the metadata server on loopback, which fails on request."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ except ImportError:
 
 
 def crc32c(data):
-    """By google-crc32c, which zarr brings along, or from the polynomial with a table."""
+    """CRC-32C with google-crc32c, a dependency of zarr, or from the polynomial with a table."""
     if google_crc32c is not None:
         return google_crc32c.value(bytes(data))
     value = 0xFFFFFFFF
@@ -36,10 +36,10 @@ TABLE = [table_entry(i) for i in range(256)]
 
 
 class FakeStore(http.server.ThreadingHTTPServer):
-    """`faults`: pairs of a regular expression for "METHOD path" and an action, each used once, the first that fits first.
+    """`faults`: pairs of a regular expression for "METHOD path" and an action; each is used once, the first match first.
 
-    Actions: a number answers with this status; "cut" closes the connection; "lost" does what was asked and closes the
-    connection; "half" takes half of the bytes of a part and answers 503; "wrong" says a wrong checksum; "silent" never answers.
+    Actions: a number answers with this status; "cut" closes the connection; "lost" handles the request and closes the
+    connection; "half" takes half of the bytes of a part and answers 503; "wrong" sends a wrong checksum; "silent" never answers.
     """
     daemon_threads = True
 
@@ -197,7 +197,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if first is not None:
             if int(first) > len(held):
                 return self.fail(400, "parts out of order")
-            body = body[len(held) - int(first):]  # what it has already is left out, as the store does it
+            body = body[len(held) - int(first):]  # skips bytes that it already has, like the store
             held += body[:len(body) // 2] if action == "half" else body
         if action == "half":
             return self.fail(503)
@@ -207,7 +207,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(200, store.describe(name, action == "wrong"))
 
     def rewrite(self, source, bucket, target, query, action):
-        """In two requests, as the store does it with large objects."""
+        """Completes in two requests, like the store with large objects."""
         store = self.server
         if source not in store.objects or bucket != store.bucket:
             return self.fail(404, f"No such object: {source}")
@@ -252,11 +252,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(200, store.new_token())
 
 
-# ---- keys of service accounts, by the definition of RSA ------------------------------------------------------------------
+# ---- keys of service accounts, from the definition of RSA ----------------------------------------------------------------
 
 
 def is_signed(assertion, key):
-    """RFC 8017's verification of RSASSA-PKCS1-v1_5 with SHA-256."""
+    """Verifies RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017)."""
     statement, signature = assertion.rsplit(".", 1)
     number = int.from_bytes(unbase64(signature), "big")
     encoded = pow(number, key["e"], key["n"]).to_bytes(key["bytes"], "big")

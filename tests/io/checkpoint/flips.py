@@ -1,7 +1,7 @@
-"""Flipped bits in every kind of file: tests/io/checkpoint/flips.py [FLIPS], what capibara says of its own steps beside Orbax of its own.
+"""Flipped bits in every kind of file: tests/io/checkpoint/flips.py [FLIPS], how capibara and Orbax react for their own steps.
 
-Each flip is in a copy of a step; afterwards the step is restored. Told: an error. Harmless: no error, and the arrays are those that
-were saved. Silent: no error, and other numbers.
+Each flip is made in a copy of a step, which is then restored. Told: an error. Harmless: no error, and the saved arrays.
+Silent: no error, and wrong numbers.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 FLIPS = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 1000
 BUILD = Path(os.environ.get("CAPIBARA_BUILD", Path(__file__).parents[3] / "build" / "release"))
 
-# Kinds of files by their names; the rest is data.
+# Kinds of files by name; the others are data.
 KINDS = {"capibara.json": "manifest", "zarr.json": "description", "_CHECKPOINT_METADATA": "metadata", "_METADATA": "metadata",
          "_sharding": "metadata", "manifest.ocdbt": "OCDBT manifest", "array_metadatas": "metadata"}
 
@@ -31,7 +31,7 @@ def tree(numpy):
 
 
 def count(folder, saved, restore, numpy):
-    """{kind: [told, harmless, silent]} of flips spread evenly over the kinds of files."""
+    """{kind: [told, harmless, silent]} for flips spread evenly over the kinds of files."""
     files = sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.stat().st_size)
     by_kind = {}
     for path in files:

@@ -1,4 +1,4 @@
-// Files that are made to do harm: right checksums around wrong content.
+// Malicious files: valid checksums around wrong content.
 #include <gtest/gtest.h>
 
 #include <capibara/checkpoint.h>
@@ -91,7 +91,7 @@ TEST(HostileArrays, AreRefused) {
       array_error("[16]", "[16]", R"({"name": "bytes"}, {"name": "blosc"})").find("codec 'blosc' is not supported"),
       std::string::npos);
   EXPECT_NE(array_error("[16]", "[16]", "", 63).find("chunk 0 of 1: it has 63 bytes, expected 64"), std::string::npos);
-  // A shard whose index lies about where its chunks are.
+  // A shard whose index has wrong positions of its chunks.
   const std::string shard =
       R"({"name": "sharding_indexed", "configuration": {"chunk_shape": [8], "codecs": [{"name": "bytes"}], )"
       R"("index_codecs": [{"name": "bytes"}]}})";
@@ -130,7 +130,7 @@ TEST(HostileTrees, OfOrbaxAreRefused) {
 }
 
 TEST(Checksums, AreThoseOfTheStandard) {
-  const std::string_view digits = "123456789";  // the check value of CRC-32C in RFC 3720 and catalogues
+  const std::string_view digits = "123456789";  // the standard check input for CRC-32C, see RFC 3720
   EXPECT_EQ(crc32c(std::as_bytes(std::span(digits))), 0xE3069283U);
   const std::vector<std::byte> zeros(32);  // RFC 3720, B.4
   EXPECT_EQ(crc32c(zeros), 0x8A9136AAU);

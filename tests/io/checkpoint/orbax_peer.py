@@ -1,4 +1,4 @@
-"""What Orbax, tensorstore and zarr make of a folder: run by test_orbax.py in a process of its own, with the real jax."""
+"""Reads and writes a folder with Orbax, tensorstore and zarr: test_orbax.py runs it in a separate process, with the real jax."""
 
 import sys
 
@@ -38,7 +38,7 @@ def same(a, b):
 
 
 def read(folder):
-    """Reads step 3, written by capibara, in every way there is."""
+    """Reads step 3, written by capibara, with every available reader."""
     expected = tree()
     leaves = jax.tree.leaves(expected)
 
@@ -68,13 +68,13 @@ def read(folder):
 def read_zarr(folder):
     import zarr
     for name, array in tree()["arrays"].items():
-        if array.dtype.name not in ("int4", "float8_e4m3fn", "float8_e5m2", "bfloat16"):  # zarr has no names for these
+        if array.dtype.name not in ("int4", "float8_e4m3fn", "float8_e5m2", "bfloat16"):  # zarr does not support these
             same(array, zarr.open_array(f"{folder}/3/params/arrays.{name}", mode="r")[...])
     print("read by zarr")
 
 
 def write(folder):
-    """Writes the tree in every layout of Orbax, which has no empty arrays."""
+    """Writes the tree in every layout of Orbax, which does not support empty arrays."""
     expected = tree()
     expected["arrays"] = {name: array for name, array in expected["arrays"].items() if array.size > 0}
     for ocdbt in (False, True):
@@ -90,7 +90,7 @@ def write(folder):
 
 
 def read_v1(folder):
-    """Step 3 by the newer interface."""
+    """Reads step 3 with the newer interface."""
     from orbax.checkpoint.experimental import v1
     got = jax.tree.leaves(v1.load(f"{folder}/3", checkpointable_name="params"))
     leaves = jax.tree.leaves(tree())

@@ -1,4 +1,4 @@
-// Reads on several threads: each is done once, and the first that fails is the one that is heard of.
+// Reads on several threads: each is done once, and the error of the first failing one is raised.
 #include <gtest/gtest.h>
 
 #include <capibara/error.h>
@@ -41,7 +41,7 @@ TEST(ReadingThreads, RaiseTheErrorOfTheFirstThatFails) {
       EXPECT_STREQ(error.what(), "7");
     }
   }
-  int calls = 0;  // and the next region works again
+  int calls = 0;  // the next region works again
   std::mutex mutex;
   for_each_read(10, [&](std::size_t) {
     const std::lock_guard lock(mutex);

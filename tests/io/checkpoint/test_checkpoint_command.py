@@ -18,7 +18,7 @@ def command(*words):
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory):
-    """A folder with the steps 1 to 3."""
+    """A folder with steps 1 to 3."""
     folder = tmp_path_factory.mktemp("steps")
     with subprocess.Popen([PROGRAM, "train", folder, "0", "sync"], stdout=subprocess.PIPE, text=True) as training:
         while training.stdout.readline() != "3\n":

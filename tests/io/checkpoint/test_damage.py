@@ -1,4 +1,4 @@
-"""Flipped bits, full disks and folders that no one may write: each is told, and what was saved before stays."""
+"""Flipped bits, full disks and read-only folders: each is reported, and earlier steps are kept."""
 
 import os
 import resource

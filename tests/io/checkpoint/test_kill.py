@@ -1,4 +1,4 @@
-"""A training killed at any moment: the next start finds the newest committed step whole."""
+"""A training run killed at any moment: the next start finds the newest committed step intact."""
 
 import os
 import random
@@ -14,9 +14,9 @@ KILLS = int(os.environ.get("CAPIBARA_KILLS", "12"))
 
 
 def killed_once(folder, keep, mode, seconds):
-    """Trains until it is killed; the newest step that was said to be committed."""
+    """Trains until it is killed; returns the newest step that it reported as committed."""
     with subprocess.Popen([PROGRAM, "train", folder, str(keep), mode], stdout=subprocess.PIPE, text=True) as training:
-        first = training.stdout.readline()  # it runs
+        first = training.stdout.readline()  # it is running
         time.sleep(seconds)
         training.kill()
         lines = [first, *training.stdout.read().split("\n")]
@@ -33,13 +33,13 @@ def test_the_newest_committed_step_survives(tmp_path, keep, mode):
         assert found.returncode == 0, found.stdout + found.stderr
         assert int(found.stdout) >= committed
         committed = int(found.stdout)
-        if keep == 0:  # or the disk fills
+        if keep == 0:  # otherwise the disk fills up
             for step in sorted(int(path.name) for path in tmp_path.iterdir() if path.name.isdigit())[:-1]:
                 shutil.rmtree(tmp_path / str(step))
-    # What the killed ones left goes when the next one saves.
+    # Leftovers of killed runs are removed when the next one saves.
     killed_once(tmp_path, keep, mode, 0.2)
     leftovers = [path.name for path in tmp_path.iterdir() if not path.name.isdigit()]
-    assert len(leftovers) <= 2, leftovers  # of the last one
+    assert len(leftovers) <= 2, leftovers  # from the last run
 
 
 @pytest.mark.skipif(not Path("/usr/bin/strace").exists(), reason="strace is not installed")
@@ -49,7 +49,7 @@ def test_nothing_is_renamed_before_it_is_synced(tmp_path):
     training = subprocess.Popen([*traced, PROGRAM, "train", folder, "2", "sync"], stdout=subprocess.PIPE, text=True)
     for _ in range(4):
         training.stdout.readline()
-    training.stdout.close()  # its next line ends it
+    training.stdout.close()  # printing its next line kills it
     training.wait()
     written, synced, renames = set(), set(), 0
     for line in log.read_text().splitlines():

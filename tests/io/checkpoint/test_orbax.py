@@ -1,4 +1,4 @@
-"""Orbax, tensorstore and zarr read what capibara saves bit by bit, and capibara reads what Orbax saves."""
+"""Orbax, tensorstore and zarr read capibara's checkpoints bit by bit, and capibara reads Orbax's."""
 
 import importlib.util
 import os
@@ -14,7 +14,7 @@ pytest.importorskip("tensorstore", reason="tensorstore is not installed")
 PEER = Path(__file__).with_name("orbax_peer.py")
 BUILD = Path(os.environ["CAPIBARA_BUILD"])
 
-# The script of the other side: arrays by the same function, saved or read by capibara.
+# The script of the other side: arrays from the same function, saved or read by capibara.
 CAPIBARA = """
 import sys, types
 sys.path.insert(0, sys.argv[1])

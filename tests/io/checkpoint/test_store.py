@@ -1,4 +1,4 @@
-"""Steps in an object store: saved, read, killed and refused, against a stand-in on loopback and gcp-storage-emulator."""
+"""Steps in an object store: saved, read, killed and rejected, against a fake on loopback and gcp-storage-emulator."""
 
 import json
 import os
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 EMULATOR = ROOT / "build" / "venv-operate" / "bin" / "gcp-storage-emulator"
 KILLS = int(os.environ.get("CAPIBARA_KILLS", "4"))
 FREEZES = int(os.environ.get("CAPIBARA_FREEZES", "2"))
-SUM = sum(i * 2654435761 for i in range(9 << 18)) % 2**32  # of the words of 9 MiB
+SUM = sum(i * 2654435761 for i in range(9 << 18)) % 2**32  # sum of the words of 9 MiB
 
 pytestmark = pytest.mark.skipif(
     "was built without it" in subprocess.run([PROGRAM, "check", "gs://bucket/x"], capture_output=True, text=True,
@@ -65,7 +65,7 @@ def test_a_step_without_its_marker_is_not_there(store):
     saved(store)
     del store.objects["run/1/commit_success.txt"]
     assert run(store, "check", "gs://bucket/run")[:2] == (0, "0\n")
-    saved(store)  # over what was left
+    saved(store)  # over the leftovers
 
 
 def test_large_arrays_go_up_in_parts_and_come_back_in_ranges(store):
@@ -140,7 +140,7 @@ def test_a_silent_server_ends_at_the_deadline(store):
     store.faults = [("POST .*commit_success", "silent")] * 50
     code, _, err = run(store, "save", "gs://bucket/run", 1, CAPIBARA_STORE_DEADLINE="3")
     assert code == 1 and "no success within 3 s" in err
-    # One silence is no end.
+    # One silent response is not fatal.
     store.faults = [("POST .*commit_success", "silent")]
     saved(store, CAPIBARA_STORE_DEADLINE="24")
 
@@ -213,7 +213,7 @@ def service_account(tmp_path, store, key, **changes):
 def test_a_service_account_signs_for_its_token(store, tmp_path, key):
     store.tokens, store.key = set(), key
     saved(store, **service_account(tmp_path, store, key))
-    assert store.given == 2  # one for each process
+    assert store.given == 2  # one token for each process
     said = claims(store.forms[0]["assertion"])
     assert said["iss"] == "robot@project.iam" and said["aud"].endswith("/token") and 0 < said["exp"] - said["iat"] <= 3600
     assert said["scope"] == "https://www.googleapis.com/auth/devstorage.read_write"
@@ -238,7 +238,7 @@ def test_the_metadata_server(store):
 
 
 def test_tokens_are_refreshed_before_they_expire_and_when_refused(store):
-    store.tokens, store.lifetime = set(), 0  # each is old at once
+    store.tokens, store.lifetime = set(), 0  # tokens expire at once
     saved(store, GCE_METADATA_HOST=store.host)
     assert store.given > 10
     store.lifetime, store.given = 3600, 0
@@ -332,7 +332,7 @@ def test_the_newest_committed_step_survives_kills(emulator):
     for _ in range(KILLS):
         words = [PROGRAM, "train", "gs://bucket/killed", "2", "sync"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as training:
-            first = training.stdout.readline()  # it runs
+            first = training.stdout.readline()  # it is running
             time.sleep(draw.uniform(0, 0.3))
             training.kill()
             lines = [first, *training.stdout.read().split("\n")]

@@ -1,4 +1,4 @@
-// Tokenizers, tokens in files, and batches that follow from their number.
+// Tokenizers, token files, and batches determined by their number.
 #include <capibara/training/data.h>
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST_F(TokenizerTest, RoundTripsEveryByteAndMixedText) {
   EXPECT_LT(tokenizer.encode(training).size(), training.size() / 2);
 }
 
-// The definition: before each merge all pairs within words are counted anew.
+// The definition: all pairs within words are recounted before each merge.
 Tokenizer::Merges merges_by_definition(const std::string& text, std::size_t count) {
   std::vector<std::vector<int32_t>> words;
   for (std::string_view word : split_words(text)) {
@@ -108,14 +108,14 @@ TEST_F(TokenizerTest, RefusesWhatItCannotRead) {
   EXPECT_THROW(Tokenizer(Tokenizer::Merges{{300, 1}}), ValueError);
   EXPECT_THROW(Tokenizer::load(path("missing.txt")), std::exception);
   EXPECT_THROW(Tokenizer::load(write("bad.txt", "not a tokenizer\n")), ValueError);
-  // Forty lines, each twice the one before: a terabyte of text.
+  // Forty lines, each twice as long as the previous one: a terabyte of text.
   std::string doubling = "capibara tokenizer 1\n97 97\n";
   for (int i = 0; i < 39; ++i) doubling += concat(256 + i, " ", 256 + i, "\n");
   EXPECT_THROW(Tokenizer::load(write("doubling.txt", doubling)), ValueError);
 }
 
 TEST_F(TokenizerTest, WhatIsTrainedCanBeLoaded) {
-  const std::string line = std::string(300'000, 'a') + "\n";  // its tokens would be longer than a file may have
+  const std::string line = std::string(300'000, 'a') + "\n";  // its tokens would exceed the maximum length in a file
   const Tokenizer tokenizer = Tokenizer::train(line + line, 400);
   tokenizer.save(path("long.txt"));
   EXPECT_EQ(Tokenizer::load(path("long.txt")).merges(), tokenizer.merges());
@@ -131,7 +131,7 @@ TEST_F(LoaderTest, AStartInTheMiddleGivesTheSameBatches) {
   const LoaderOptions options = {.batch = 3, .length = 16, .seed = 7};
   Loader whole(tokens, options);
   std::vector<std::vector<int32_t>> batches;
-  for (int i = 0; i < 60; ++i) batches.push_back(whole.next().to_vector<int32_t>());  // more than one pass
+  for (int i = 0; i < 60; ++i) batches.push_back(whole.next().to_vector<int32_t>());  // more than one epoch
   for (int64_t start : {1, 17, 59}) {
     Loader resumed(tokens, options, start);
     EXPECT_EQ(resumed.next().to_vector<int32_t>(), batches[static_cast<std::size_t>(start)]) << start;

@@ -1,5 +1,5 @@
-// Training over meshes: every axis gives the losses of one device, placements are what the table says, and wrong meshes
-// are refused by name.
+// Training over meshes: every axis gives the losses of one device, placements follow the table, and wrong meshes are
+// rejected by name.
 #include <capibara/training.h>
 
 #include <gtest/gtest.h>
@@ -102,7 +102,7 @@ TEST_F(TrainingMeshes, GiveTheLossesOfOneDevice) {
     if (!alone.count(one.layer)) alone[one.layer] = losses_of(model, small_training());
     Trainer trainer{LanguageModel(model), small_training(one.mesh)};
     expect_near(losses_of(trainer, 4), alone[one.layer], 2e-5);
-    // Placements last, and are those of the plan.
+    // Placements are unchanged after training, and match the plan.
     for (const auto& [name, array] : trainer.parameters()) {
       const std::optional<NamedSharding> placed = jax::placement(array);
       ASSERT_TRUE(placed) << name;

@@ -1,4 +1,4 @@
-// The model protocol: classes, functions and language models as one kind of value, trained, checkpointed and refused.
+// The model protocol: classes, functions and language models as one kind of value, trained, checkpointed or rejected.
 #include <capibara/lax.h>
 #include <capibara/numpy.h>
 #include <capibara/random.h>
@@ -33,7 +33,7 @@ struct Line {
   }
 };
 
-// A row of layers tanh(x w), whose loss is the mean square of the result.
+// A stack of layers tanh(x w), whose loss is the mean square of the result.
 struct Tower {
   int64_t count = 4, width = 8;
 
@@ -56,7 +56,7 @@ struct Tower {
   std::string layer_prefix(int64_t layer) const { return concat("layers.", layer, "."); }
   Arrays start(const Parameters&, const Arrays& batch) const { return {batch[0]}; }
   Arrays run_layer(const Parameters& p, int64_t layer, const Arrays& carry) const {
-    // Several values of the size of the activations, of which only the last is needed by the next layer.
+    // Several values of the activations' size, only the last of which the next layer needs.
     const Array h = jnp::tanh(jnp::matmul(carry[0], p.at(concat("layers.", layer, ".w"))));
     return {jnp::sin(jnp::exp(h * jnp::cos(h))) + h};
   }
@@ -198,7 +198,7 @@ TEST(ModelProtocol, AModelOfItsOwnResumesBitForBit) {
       batch_of,
       [&](const StepReport& report) {
         parts.push_back(report.loss);
-        stop = report.step == 2;  // the step that is running then is the last
+        stop = report.step == 2;  // the step running at that time is the last one
       },
       &stop));
   Trainer second(Tower{.width = 3}, config);
@@ -238,10 +238,10 @@ TEST(ModelProtocol, LanguageModelsTrainThroughTheProtocolAsByThemselves) {
   EXPECT_EQ(axes.of.at("layers.0.attention.out.weight"), (std::vector<std::string>{"heads", "embed"}));
   for (const auto& [name, of] : axes.of) EXPECT_EQ(of.size(), p.at(name).shape().size()) << name;
   EXPECT_EQ(model.sizes().vocabulary, 32);
-  EXPECT_TRUE(model.sizes().inferred);  // one layer is Mamba, which plans know as attention
+  EXPECT_TRUE(model.sizes().inferred);  // one layer is Mamba, which plans treat as attention
 }
 
-// Bytes of temporaries that the compiled gradient needs.
+// Bytes of temporaries in the compiled gradient.
 int64_t temporary_bytes(const AnyModel& model, const Parameters& p, const Arrays& batch) {
   auto gradient =
       jax::jit(jax::grad([model](const Parameters& at, const Arrays& arrays) { return model.loss(at, arrays); }));
@@ -267,7 +267,7 @@ TEST(ModelProtocol, CheckpointingLowersTheMemoryOfTheGradientByTheSizeOfItsGroup
     }
     bytes[every] = temporary_bytes(checkpointed, p, batch);
   }
-  // Twelve layers: inputs of the groups and the values of one group are kept.
+  // Twelve layers: the inputs of all groups and the values of one group are kept.
   EXPECT_LT(bytes[1], bytes[0] * 2 / 3) << bytes[0];
   EXPECT_LT(bytes[3], bytes[0] * 2 / 3);
   EXPECT_LT(bytes[3], bytes[12]);

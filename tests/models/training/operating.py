@@ -1,4 +1,4 @@
-"""What the tests of a running training share: the command, a small model, a text, and what a folder holds."""
+"""Shared by the tests of running trainings: the command, a small model, a text, and the content of a folder."""
 
 import os
 import re
@@ -11,7 +11,7 @@ TEXT = "".join(f"The {name} has {count} apples and the {name} eats one of them.\
                for count in range(2, 60) for name in ("fox", "goat", "heron", "crane"))
 SMALL = ["--steps", "60", "--layers", "attention,mamba", "--width", "16", "--heads", "2", "--hidden", "16", "--vocabulary", "256",
          "--batch", "2", "--length", "16", "--checkpoint-every", "2", "--warmup", "2", "--held-out", "0.2"]
-FEW_SAVES = [*SMALL, "--checkpoint-every", "20"]  # the last one counts
+FEW_SAVES = [*SMALL, "--checkpoint-every", "20"]  # the last value counts
 
 
 def run(*arguments, **options):
@@ -19,7 +19,7 @@ def run(*arguments, **options):
 
 
 def hear_signals():
-    """Undoes what nohup and shells without job control leave to their children: signals that are ignored."""
+    """Restores signals that nohup and shells without job control ignore in their children."""
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
 
@@ -30,7 +30,7 @@ def start(*arguments, **options):
 
 
 def wait_for_step(process):
-    """Until a line tells of a step."""
+    """Waits for a line that reports a step."""
     line = next((line for line in process.stdout if line.startswith("  step")), None)
     assert line is not None, f"no step was made, code {process.wait()}"
     return line
@@ -46,7 +46,7 @@ def content(folder):
 
 
 def steps_of(folder):
-    """What `checkpoint verify` says of the folder's steps: (exit code, text)."""
+    """Runs `checkpoint verify` on the folder's steps: (exit code, text)."""
     done = run("checkpoint", "verify", Path(folder) / "checkpoints")
     return done.returncode, done.stdout + done.stderr
 

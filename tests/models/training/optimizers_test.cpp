@@ -1,4 +1,4 @@
-// Optimizers and schedules against what optax computed, and against closed forms.
+// Optimizers and schedules against optax's results, and against closed forms.
 #include <capibara/training/optimizers.h>
 
 #include <gtest/gtest.h>

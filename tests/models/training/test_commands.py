@@ -41,7 +41,7 @@ def test_killed_many_times_it_ends_with_the_same_losses(finished, text, tmp_path
     kills = 0
     for _ in range(60):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        # The first line of a step proves progress; then the blow falls at any point of steps, losses and checkpoints.
+        # The first line of a step proves progress; then the kill comes at any point of steps, losses and checkpoints.
         started = next((line for line in process.stdout if line.startswith("  step")), None)
         if started is None:
             process.wait()
@@ -97,7 +97,7 @@ def test_errors_say_what_to_do(finished, text, tmp_path):
     assert missing.returncode == 1 and "has no config.json; 'capibara train' makes one" in missing.stderr
     other = run("train", str(text), "--folder", str(finished[0]), *SMALL, "--seed", "5")
     assert other.returncode == 1 and "holds a run with other settings: seed is 0 there and 5 now" in other.stderr
-    larger = run("train", str(text), "--folder", str(finished[0]), *SMALL, "--vocabulary", "300")  # the last one counts
+    larger = run("train", str(text), "--folder", str(finished[0]), *SMALL, "--vocabulary", "300")  # the last value counts
     assert larger.returncode == 1 and "other settings: vocabulary is 256 there and 300 now" in larger.stderr
     short = tmp_path / "short.txt"
     short.write_text("too short")

@@ -1,4 +1,4 @@
-"""Folders of trainings: a stranger's is never touched, a failed start leaves nothing, a second training is refused."""
+"""Folders of training runs: foreign ones are never touched, a failed start leaves nothing, a second run is refused."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def test_a_demo_removes_no_run_that_it_has_not_made(finished, tmp_path):
 def test_a_demo_begins_its_own_run_again_but_keeps_other_files(tmp_path):
     folder = tmp_path / "demo"
     few = ["--folder", folder, *FEW_SAVES, "--steps", "3"]
-    assert run("demo", *few).returncode == 1  # three steps are worse than a bigram model, which a demo says
+    assert run("demo", *few).returncode == 1  # three steps are worse than a bigram model, which the demo reports
     assert json.loads((folder / "manifest.json").read_text().splitlines()[0])["made_by"] == "demo"
     again = run("demo", *few, "--seed", "5")
     assert "goes on after" not in again.stdout and "no better than a bigram model" in again.stderr, again
@@ -141,8 +141,8 @@ def test_a_second_training_in_a_folder_is_refused_and_told_of_the_first(finished
     second = run(*command)
     assert second.returncode == 1, second
     assert f"is in use by process {first.pid} on {os.uname().nodename}, since 20" in second.stderr, second.stderr
-    assert run("sample", folder, "--tokens", "3").returncode == 0  # who only reads may
-    first.kill()  # the lock goes with the process
+    assert run("sample", folder, "--tokens", "3").returncode == 0  # reading is allowed
+    first.kill()  # the lock is released with the process
     first.stdout.read()
     assert first.wait() == -signal.SIGKILL
     third = start(*command)
@@ -158,7 +158,7 @@ def test_two_that_start_at_once_in_a_new_folder_leave_one(finished, text, tmp_pa
     said = [process.communicate(timeout=300)[0] for process in both]
     codes = sorted(process.returncode for process in both)
     if codes == [0, 0]:
-        assert any("goes on after step 60" in text for text in said)  # the second began when the first was over
+        assert any("goes on after step 60" in text for text in said)  # the second started after the first had finished
     else:
         assert codes == [0, 1] and any("is in use by process" in text for text in said), said
     assert losses(folder) == losses(finished)

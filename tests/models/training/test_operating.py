@@ -1,4 +1,4 @@
-"""Trainings that are stopped, killed, extended, watched, whose disk is full, whose text or files have changed."""
+"""Training runs that are stopped, killed, extended, monitored, whose disk is full, whose text or files have changed."""
 
 import os
 import random
@@ -56,7 +56,7 @@ def test_signals_save_and_are_the_exit_code(number, finished, text, tmp_path):
 
 def test_a_training_that_went_well_exits_with_0(text, tmp_path):
     short = run("train", text, "--folder", tmp_path / "short", *FEW_SAVES, "--steps", "3")
-    assert short.returncode == 0 and "margin -" in short.stdout, short  # however bad the model is
+    assert short.returncode == 0 and "margin -" in short.stdout, short  # even if the model is bad
     unmeasured = run("train", text, "--folder", tmp_path / "none", *FEW_SAVES, "--steps", "3", "--held-out", "0")
     assert unmeasured.returncode == 0 and "held-out text: not measured" in unmeasured.stdout, unmeasured
 
@@ -74,7 +74,7 @@ def test_a_finished_run_is_extended(finished, text, copied):
     assert other.returncode == 1 and "width is 16 there and 32 now" in other.stderr
 
 
-# ---- the text behind the tokens --------------------------------------------------------------------------------------
+# ---- the source text of the tokens -----------------------------------------------------------------------------------
 
 CHANGES = {
     "shorter": lambda folder: (folder / "apples.txt").write_text(TEXT[:-500]),
@@ -129,7 +129,7 @@ def test_a_flipped_bit_is_named_with_its_file(name, text, copied):
         flip(copied / name, dice)
         train = run("train", text, "--folder", copied, *FEW_SAVES)
         assert f"{name} is damaged" in train.stderr, train
-        assert (train.returncode == 1) == (name != "loss.svg"), train  # which is drawn anew
+        assert (train.returncode == 1) == (name != "loss.svg"), train  # which is redrawn
         (copied / name).write_bytes(whole)
     flip(copied / name, dice)
     sample = run("sample", copied, "--tokens", "2")
@@ -160,7 +160,7 @@ def test_flips_in_checkpoints_lose_no_step_silently(finished, text, tmp_path):
     files = sorted(path.relative_to(newest) for path in newest.rglob("*") if path.is_file())
     for chosen in dice.sample(files, min(6, len(files))):
         copy = shutil.copytree(finished, tmp_path / str(chosen).replace("/", "_"))
-        (copy / "checkpoints" / "60" / chosen).write_bytes((newest / chosen).read_bytes())  # not the link that step 40 has too
+        (copy / "checkpoints" / "60" / chosen).write_bytes((newest / chosen).read_bytes())  # breaks the link shared with step 40
         flip(copy / "checkpoints" / "60" / chosen, dice)
         done = run("train", text, "--folder", copy, *FEW_SAVES)
         assert done.returncode == 0 and "goes on after step 40" in done.stdout, (chosen, done)
@@ -222,7 +222,7 @@ def test_a_training_feeds_the_monitor(text, tmp_path):
             time.sleep(0.1)
             page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
         steps, tokens = number_in(r"\ncapibara_steps_total (\S+)", page), number_in(r"\ncapibara_tokens_total (\S+)", page)
-        assert steps > 0 and abs(tokens - 32 * steps) <= 32, page  # a step between the two readings
+        assert steps > 0 and abs(tokens - 32 * steps) <= 32, page  # there may be a step between the two readings
         assert 0 < number_in(r"\ncapibara_loss (\S+)", page) < 6
         assert number_in(r"\ncapibara_tokens_per_second (\S+)", page) > 0
     finally:
@@ -232,7 +232,7 @@ def test_a_training_feeds_the_monitor(text, tmp_path):
 
 @pytest.mark.slow
 def test_a_log_is_never_silent_for_long(text, tmp_path):
-    # One line for 5 % of the steps would come after many minutes.
+    # With a line every 5 % of the steps the first would come after many minutes.
     process = start("train", text, "--folder", tmp_path / "run", *FEW_SAVES, "--steps", "900000000", "--checkpoint-every", "1000000")
     try:
         assert wait_for_step(process) and wait_for_step(process)
@@ -248,4 +248,4 @@ def test_help_says_what_each_option_is_for():
         assert len(rows) >= 5 and all(len(row) == 3 for row in rows), lines
         for option in ("--folder", "--keep", "--learning-rate") if name == "train" else ():
             row = next(line for line in lines if line.split()[:1] == [option])
-            assert row.endswith(")"), row  # with what it is by default
+            assert row.endswith(")"), row  # with its default

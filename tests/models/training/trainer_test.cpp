@@ -35,7 +35,7 @@ TrainerConfig small_training(const std::string& folder = "") {
   return config;
 }
 
-// Batch number n of a text that counts upwards.
+// Batch number n of a text of increasing numbers.
 Array batch_of(int64_t number) {
   std::vector<int32_t> tokens;
   for (int64_t row = 0; row < 2; ++row) {

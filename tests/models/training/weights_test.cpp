@@ -1,4 +1,4 @@
-// Models whose matrices are codes: any model multiplies by them without widening one, and files keep them.
+// Models with quantized matrices: any model multiplies with them without dequantizing one, and files store them.
 #include <capibara/capibara.h>
 #include <capibara/safetensors.h>
 #include <capibara/training/generate.h>
@@ -26,7 +26,7 @@ std::string message(const std::function<void()>& call) {
   return "nothing was raised";
 }
 
-// Matrices from the left, from the right, transposed, inside of jit, and one that is read as it is.
+// Matrices on the left, on the right, transposed, inside jit, and one that is read directly.
 AnyModel several() {
   ModelParts parts;
   parts.name = "several";

@@ -1,4 +1,4 @@
-// Wrong uses of models, meshes, trainers and loaders: each error says what was expected and what was got.
+// Wrong uses of models, meshes, trainers and loaders: each error has the expected and the actual value.
 #include <capibara/lax.h>
 #include <capibara/numpy.h>
 #include <capibara/random.h>
@@ -23,7 +23,7 @@ constexpr std::size_t uses_of_each = 10;
 
 struct WrongUse {
   std::function<void()> use;
-  std::vector<const char*> words;  // of the message: what was expected of which argument, what was got
+  std::vector<const char*> words;  // of the message: argument, expected value, actual value
 };
 using WrongUses = std::vector<WrongUse>;
 

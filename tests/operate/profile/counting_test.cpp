@@ -1,4 +1,4 @@
-// What counts as work: operations of programs and of calls outside of jit, once each, by the rate of their type.
+// Counting of work: operations of programs and of calls outside jit, once each, by the rate of their type.
 #include <capibara/control.h>
 #include <capibara/jit.h>
 #include <capibara/lax.h>

@@ -1,4 +1,4 @@
-// Profiles as files of other programs: what they hold, and what readers do with damaged files.
+// Profiles in other programs' file formats: their content, and how readers handle damaged files.
 #include <gtest/gtest.h>
 
 #include <capibara/error.h>
@@ -13,7 +13,7 @@
 namespace capibara::profile {
 namespace {
 
-// Two steps of one program with two operations each, the second of which is too frequent to list.
+// Two steps of one program with two operations each; the second operation is too frequent to be listed.
 Profile small_profile() {
   Profile profile;
   profile.host = "host";
@@ -120,7 +120,7 @@ TEST(XPlane, GivesWayToTheDevicesOfAPlugin) {
 TEST(XSpace, IsReadAsItWasWritten) {
   const std::string bytes = to_xspace(small_profile());
   EXPECT_EQ(write_xspace(read_xspace(bytes)), bytes);
-  // Two files one after the other are one with all planes.
+  // Two concatenated files are one file with all planes.
   EXPECT_EQ(read_xspace(bytes + bytes).planes.size(), 2 * read_xspace(bytes).planes.size());
 }
 
@@ -142,7 +142,7 @@ TEST(XSpace, RefusesMalformedBytes) {
   EXPECT_NE(refusal(std::string(11, '\xff')).find("XSpace ends too early or is malformed"), std::string::npos);
   EXPECT_NE(refusal(field(1, field(2, "\xff"))).find("XPlane holds text that is not UTF-8"), std::string::npos);
   EXPECT_NE(refusal(field(1, field(2, "\xed\xa0\x80"))).find("UTF-8"), std::string::npos);  // a surrogate
-  EXPECT_NE(refusal(field(1, field(2, "\xc0\x80"))).find("UTF-8"), std::string::npos);      // too long a form
+  EXPECT_NE(refusal(field(1, field(2, "\xc0\x80"))).find("UTF-8"), std::string::npos);      // an overlong encoding
   EXPECT_NE(refusal(std::string("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10)).find("XSpace"),
             std::string::npos);                                                    // a huge length
   EXPECT_NE(refusal(std::string("\0\0", 2)).find("XSpace"), std::string::npos);    // field 0

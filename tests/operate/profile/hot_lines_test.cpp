@@ -1,4 +1,4 @@
-// Ten programs in which one line does nearly all the work: profiles blame it, in the median of runs.
+// Ten programs in which one line does nearly all the work: profiles attribute it to that line, in the median of runs.
 #include <algorithm>
 #include <functional>
 #include <vector>
@@ -14,7 +14,7 @@ namespace profile = capibara::profile;
 
 using HotLines = Native;
 
-// The share of the time that a line is charged with.
+// The share of the time attributed to a line.
 double share_of_line(const profile::Profile& taken, int line) {
   double all = 0, own = 0;
   for (const profile::Slot& slot : taken.slots) {
@@ -30,7 +30,7 @@ struct Hot {
   std::function<Arrays()> run;
 };
 
-// Programs in which one line does far more than all others, by the count of its operations or bytes.
+// Programs in which one line has far more operations or bytes than all others.
 std::vector<Hot> hot_programs() {
   static const Array square = filled({512, 512}, 0.01), wide = filled({1 << 20}, 0.7), image = filled({4, 16, 48, 48}),
                      taps = filled({32, 16, 5, 5}), small = filled({32, 32}, 0.1), batch = filled({24, 128, 128}, 0.05);
@@ -206,8 +206,8 @@ std::vector<Hot> hot_programs() {
           {"gradient", 2, [] { return Arrays{gradient(square)}; }}};
 }
 
-// Of several runs the one whose hot line has the median share: other programs may take the processor away from a run,
-// and a profiler that blames the right line in a few runs only is wrong.
+// The run whose hot line has the median share: other programs may preempt a run, and a profiler that finds the right
+// line only in a few runs is wrong.
 profile::Profile median_profile(const Hot& hot) {
   const auto work = [&] {
     for (const Array& out : hot.run()) out.block_until_ready();

@@ -1,4 +1,4 @@
-// Programs under a profile, for tests: lines that do not exist, and runs that are compiled already.
+// Profiled programs for tests: fictitious source lines, and runs that are already compiled.
 #pragma once
 
 #include <capibara/capibara.h>
@@ -12,7 +12,7 @@
 
 namespace capibara {
 
-// What is traced in it comes from this line of a file that does not exist.
+// Equations traced in its scope come from this line of a fictitious file.
 class Line {
  public:
   explicit Line(int number) : scope_(intern(SourceInfo{"", "model.py", number, nullptr})) {}

@@ -1,4 +1,4 @@
-// Profiles of compiled programs: slots that sum to the time, what they know, and machine code that stays as it was.
+// Profiles of compiled programs: slots that sum to the time, their attributes, and unchanged object code.
 #include <chrono>
 #include <cstring>
 
@@ -34,10 +34,10 @@ TEST_F(ProfiledPrograms, SlotsSumToTheTimeOfTheirProgramAndToTheTimeOutside) {
   }
   EXPECT_EQ(runs, 5);
   EXPECT_EQ(slots, operations);
-  EXPECT_EQ(slots, executions);  // nothing between the marks is lost
+  EXPECT_EQ(slots, executions);  // no time between the marks is lost
   EXPECT_LE(static_cast<double>(slots), outside);
   EXPECT_GE(static_cast<double>(slots),
-            0.6 * outside);  // the rest is dispatch and waiting, on a machine that may be busy
+            0.6 * outside);  // the rest is dispatch and waiting, possibly on a busy machine
 }
 
 TEST_F(ProfiledPrograms, MatmulsKnowTheirOperationsAndBytes) {
@@ -72,7 +72,7 @@ TEST_F(ProfiledPrograms, MarkedProgramsComputeTheSameBits) {
   const Array plain = f(x, w);
   profile::start();
   const Array marked = f(x, w);
-  const profile::Profile taken = profile::stop();  // waits for it
+  const profile::Profile taken = profile::stop();  // waits for the call
   EXPECT_EQ(std::memcmp(plain.raw_data(), marked.raw_data(), 4), 0);
   EXPECT_FALSE(taken.slots.empty());
 }

@@ -1,4 +1,4 @@
-// Spans, steps and threads in profiles, and what start and stop refuse.
+// Spans, steps and threads in profiles, and rejected calls of start and stop.
 #include <capibara/profile.h>
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ TEST(Profile, ThreadsThatRecordWhileItStopsDoNoHarm) {
     while (!end) const profile::Span span("busy");
   });
   std::size_t seen = 0;
-  for (int i = 0; i < 20 || seen == 0; ++i) {  // until the other thread was given a processor
+  for (int i = 0; i < 20 || seen == 0; ++i) {  // until the other thread has run
     profile::start();
     std::this_thread::sleep_for(std::chrono::microseconds(500));
     const profile::Profile taken = profile::stop();

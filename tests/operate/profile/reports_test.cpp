@@ -184,11 +184,11 @@ TEST(ProfileSummary, SaysWhatTheCompilerAndTheHostTook) {
     event.duration = duration;
     one.events.push_back(event);
   };
-  add(profile::EventKind::span, 0, 1'000'000);  // the user's own say nothing of who works
+  add(profile::EventKind::span, 0, 1'000'000);  // the user's own spans do not count as work
   add(profile::EventKind::compile, 100'000, 300'000);
-  add(profile::EventKind::compile, 200'000, 100'000);  // inside of it
+  add(profile::EventKind::compile, 200'000, 100'000);  // nested in it
   add(profile::EventKind::module_execution, 350'000, 150'000);
-  add(profile::EventKind::transfer, 900'000, 200'000);  // goes on after the end
+  add(profile::EventKind::transfer, 900'000, 200'000);  // continues past the end
   const profile::Summary summary = profile::summarise(one);
   EXPECT_EQ(summary.compile_nanoseconds, 300'000);
   EXPECT_EQ(summary.host_nanoseconds, 500'000);

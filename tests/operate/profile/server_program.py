@@ -1,4 +1,4 @@
-"""Asks the profiler's server for what it must refuse and what it must do; runs where grpcio is installed.
+"""Sends the profiler's server valid requests and requests that it must reject; runs where grpcio is installed.
 
 usage: server_program.py FOLDER
 """

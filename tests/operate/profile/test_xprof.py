@@ -1,4 +1,4 @@
-"""xprof itself shows profiles of a native training in full, with the numbers of our own table, and captures them from our server."""
+"""xprof itself shows complete profiles of a native training run, with the numbers of our table, and captures them from our server."""
 
 import collections
 import json
@@ -28,7 +28,7 @@ def judged(path, *names):
 
 
 def table(answer):
-    """A table of xprof as dictionaries by column."""
+    """An xprof table as dictionaries by column."""
     names = [column["id"] for column in answer["cols"]]
     return [dict(zip(names, (cell["v"] for cell in row["c"]))) for row in answer["rows"]]
 
@@ -51,7 +51,7 @@ def leaves(node):
 
 
 def assert_near(got, expected):
-    """Within 1 %, for everything that takes a thousandth of the whole or more."""
+    """Within 1 %, for everything that takes at least a thousandth of the total."""
     least = max(expected.values()) / 1000
     for name, value in expected.items():
         if value > least:
@@ -62,7 +62,7 @@ def test_steps_have_our_times(profiled):
     pages = [page for page in profiled["tools"]["input_pipeline_analyzer"] if page["cols"][0]["id"] == "stepnum"]
     rows = table(pages[0])
     assert [row["stepnum"] for row in rows] == [str(100 + i) for i in range(10)]
-    # The clock is read on both sides of the span's ends: whoever takes the processor there makes one of the readings longer.
+    # The clock is read on both sides of the span's ends: preemption there makes one of the two readings longer.
     for row, (inside, outside) in zip(rows, profiled["times"]):
         shown = sum(value for name, value in row.items() if name.endswith("TimeMs"))
         assert inside / 1e6 * 0.99 <= shown <= outside / 1e6 * 1.01
@@ -79,7 +79,7 @@ def test_operations_have_the_times_of_our_table(profiled):
     nodes = leaves(profiled["tools"]["op_profile"]["byProgram"])
     assert_near(by_name([{"name": node["name"], **node["metrics"]} for node in nodes], "name", "rawTime"),
                 {name: 1000 * value for name, value in ours.items()})
-    # Each row is there twice: with waiting for input, and without.
+    # Each row occurs twice: with and without waiting for input.
     rows = [row for row in table(profiled["tools"]["roofline_model"][0]) if row["step"] == "Total" and row["include_infeed_outfeed"]]
     assert_near({name: 1000 * value for name, value in by_name(rows, "operation", "total_self_time").items()}, ours)
 
@@ -104,13 +104,13 @@ def test_memory_and_trace_are_shown(profiled):
     events = profiled["tools"]["trace_viewer@"]["traceEvents"]
     shown = [event for event in events if event.get("ph") == "X"]
     host, = [event["pid"] for event in events if event["name"] == "process_name" and event["args"]["name"].endswith("/host:CPU")]
-    steps = [event["name"] for event in shown if event["pid"] == host and event["name"].isdigit()]  # by number, on the thread that steps
+    steps = [event["name"] for event in shown if event["pid"] == host and event["name"].isdigit()]  # by number, on the stepping thread
     assert sorted(steps, key=int) == [str(100 + i) for i in range(10)]
     assert len(shown) > 30
 
 
 def test_xprof_captures_from_our_server(tmp_path):
-    # A port at which no one listens: xprof 2.24.2 reports it on x86_64, and dies on aarch64 before it asks any server.
+    # A port without a listener: xprof 2.24.2 reports it on x86_64, and dies on aarch64 before it contacts any server.
     command = [PYTHON, HERE / "xprof_judge.py", "capture", "1", tmp_path / "nothing", "100"]
     unasked = subprocess.run(command, capture_output=True, timeout=120)
     if unasked.returncode < 0:

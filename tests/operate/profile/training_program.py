@@ -1,4 +1,4 @@
-"""A small training on the native backend: profiled into a folder, or run until told to stop while a server answers captures.
+"""A small training run on the native backend: profiled into a folder, or run until stopped while a server answers captures.
 
 usage: training_program.py profile FOLDER | serve FOLDER
 """

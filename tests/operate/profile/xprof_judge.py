@@ -1,4 +1,4 @@
-"""Runs in the environment of xprof: prints what its tools say of a profile as JSON, or captures one from a server.
+"""Runs in xprof's environment: prints the output of its tools for a profile as JSON, or captures one from a server.
 
 usage: xprof_judge.py tools FILE TOOL... | xprof_judge.py capture PORT LOGDIR MILLISECONDS
 """

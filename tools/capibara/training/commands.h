@@ -1,4 +1,4 @@
-// What the commands that train and sample share.
+// Declarations shared by the commands that train and sample.
 #pragma once
 
 #include <capibara/training.h>
@@ -18,7 +18,7 @@ int train(const Arguments& arguments);
 int sample(const Arguments& arguments);
 int chat(const Arguments& arguments);
 
-// Catches signals while it exists: Ctrl-C, or all by which a training is asked to end.
+// Catches signals while it exists: Ctrl-C, or all signals that request the end of a training run.
 class InterruptGuard {
  public:
   explicit InterruptGuard(std::vector<int> signals = {SIGINT});
@@ -26,21 +26,21 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
   const std::atomic<bool>& interrupted() const;
-  int caught() const;  // the last signal; 0 where none came
+  int caught() const;  // the last signal; 0 if none arrived
 
  private:
-  std::vector<std::pair<int, void (*)(int)>> before_;  // signal, its handler
+  std::vector<std::pair<int, void (*)(int)>> before_;  // signal, previous handler
 };
 
-// Trains a run to its end with a live line; returns the signal that stopped it, 0 where none came. Losses and their
-// picture are written with each checkpoint.
+// Trains a run to its end with a live progress line; returns the signal that stopped it, or 0. Losses and their plot
+// are written with each checkpoint.
 int train_visibly(const training::TrainingRun& run, training::Trainer& trainer);
 
 // Prints what follows a prompt while it is generated.
 void print_sample(const training::TrainingRun& run, const training::Parameters& parameters, const std::string& prompt,
                   const training::GenerateOptions& options, const std::atomic<bool>* stop = nullptr);
 
-// GFLOP/s of a large matmul on this machine, measured: the peak that shares are of.
+// Measured GFLOP/s of a large matmul on this machine: the peak for utilisation figures.
 double measure_peak();
 
 }  // namespace capibara::command

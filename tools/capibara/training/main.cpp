@@ -1,5 +1,5 @@
-// The program of the demo: the commands that train and sample, without the rest of the library, so that it is built
-// soon.
+// The demo program: the commands that train and sample, without the rest of the library, so that it builds
+// quickly.
 #include "command.h"
 
 namespace capibara::command {

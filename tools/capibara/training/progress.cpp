@@ -1,4 +1,4 @@
-// The live line of a training run, and the peak that its speed is compared with.
+// The live progress line of a training run, and the peak that its speed is compared with.
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 std::atomic<bool> stopped{false};
 std::atomic<int> signal_caught{0};
-constexpr double silence_seconds = 30;  // at most, between two lines in a log
+constexpr double silence_seconds = 30;  // maximum time between two lines in a log
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -36,7 +36,7 @@ InterruptGuard::InterruptGuard(std::vector<int> signals) {
       stopped = true;
     });
     before_.emplace_back(signal, before);
-    if (signal == SIGHUP && before == SIG_IGN) std::signal(signal, SIG_IGN);  // nohup asks for that
+    if (signal == SIGHUP && before == SIG_IGN) std::signal(signal, SIG_IGN);  // nohup sets SIG_IGN
   }
 }
 
@@ -86,7 +86,7 @@ int train_visibly(const training::TrainingRun& run, training::Trainer& trainer) 
     }
     if (report.skipped)
       std::printf("%s  step %ld left out: loss %.3g\n", live ? "\r" : "", static_cast<long>(report.step), report.loss);
-    if (report.checkpoint) run.write_losses(losses);  // before it: losses behind a checkpoint are dropped, not missed
+    if (report.checkpoint) run.write_losses(losses);  // written first: losses past a checkpoint are dropped, not missed
     const double seconds = seconds_since(start);
     const bool last = report.step == config.steps;
     const bool due = live ? seconds - shown > 0.1

@@ -1,4 +1,4 @@
-// capibara sample and capibara chat: text from the model of a training run.
+// capibara sample and capibara chat: generate text with the model of a training run.
 #include <cstdio>
 #include <iostream>
 

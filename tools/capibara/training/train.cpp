@@ -64,9 +64,9 @@ void read_options(const Arguments& arguments, training::RunConfig& config) {
   integer("num-workers", trainer.num_workers);
 }
 
-// How a finished run did; `bigram` is 0 where too little text was held out to tell.
+// Result of a finished run; `bigram` is 0 if too little text was held out to compute it.
 struct Outcome {
-  int code = 0;  // 128 + signal where one stopped it
+  int code = 0;  // 128 + signal if one stopped it
   double own = 0, bigram = 0;
 };
 
@@ -123,7 +123,7 @@ std::string prompt_of(const Arguments& arguments, const std::string& standard) {
   return prompt;
 }
 
-// Whether the run of a folder is to be begun again: it came to its end, or has other settings.
+// True if the run in a folder has to be restarted: it is complete, or has other settings.
 bool is_over(const training::TrainingRun& run, const training::RunConfig& now) {
   training::RunConfig there = run.config();
   const std::string checkpoints = there.trainer.folder;
@@ -136,7 +136,7 @@ bool is_over(const training::TrainingRun& run, const training::RunConfig& now) {
   return to_json(there) != to_json(now);
 }
 
-// As short as it can be: 0.004, 512.
+// The shortest form: 0.004, 512.
 std::string shown(double value) {
   std::ostringstream text;
   text << value;
@@ -211,7 +211,7 @@ int demo(const Arguments& arguments) {
   training::RunConfig config = demo_config();
   read_options(arguments, config);
   const std::string folder = arguments.text("folder", demo_folder), prompt = prompt_of(arguments, demo_prompt);
-  // The demo shows a whole training each time: only one that was interrupted goes on.
+  // The demo shows a whole training run each time: only an interrupted one is resumed.
   if (training::TrainingRun::exists(folder) && is_over(training::TrainingRun::open(folder), config))
     training::TrainingRun::clear(folder, "demo");
   const Outcome outcome = train_run(training::TrainingRun::begin(folder, config, "demo"), prompt);

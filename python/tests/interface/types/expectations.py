@@ -1,6 +1,6 @@
-"""What a type checker must know of capibara.jax: test_types.py runs mypy over this file.
+"""What a type checker must infer about capibara.jax: test_types.py runs mypy over this file.
 
-assert_type states a type; `type: ignore` marks a mistake that must be found, since an ignored error that is none is an error itself.
+assert_type states a type; `type: ignore` marks a mistake that must be found, since an unused ignore is an error itself.
 """
 from collections.abc import Callable
 from functools import partial
@@ -90,7 +90,7 @@ random.uniform(random.key(0), (3,), lower=0)  # type: ignore[call-arg]
 lax.dot(x)  # type: ignore[call-arg]
 
 
-# ---- transforms keep what a function takes and gives -----------------------------------------------------------------
+# ---- transforms keep the types of parameters and results -------------------------------------------------------------
 class Params(NamedTuple):
     w: Array
     b: Array

@@ -1,4 +1,4 @@
-// The changes that make mutants: a program traced anew, with one equation, operand or reader that is another.
+// The changes that make mutants: a program is retraced with one equation, operand or reader changed.
 #include "backends/cpu/mutants/mutants.h"
 
 #include "program/ir/handles.h"
@@ -27,12 +27,12 @@ Array number(DType dtype, double value) {
 
 bool is_plain(DType dtype) { return is_integer(dtype) || is_floating(dtype) || is_bool(dtype); }
 
-// What an equation is about to be.
+// An equation about to be traced.
 struct Site {
   Primitive& primitive;
   Arrays& operands;
   Attrs& attrs;
-  const std::vector<bool>& literals;  // which operands are
+  const std::vector<bool>& literals;  // which operands are literals
   const Arrays& pool;                 // all values so far
   Dice& dice;
 
@@ -112,7 +112,7 @@ const Array& another(Site& site, const Array& x) {
   return *site.dice.pick(found);
 }
 
-// An operand from another part of the program, or made of one.
+// Replaces an operand by one from another part of the program, or by a value computed from one.
 void take_another(Site& site) {
   Array& x = site.operands[site.operand()];
   x = another(site, x);
@@ -133,7 +133,7 @@ void mix(Site& site) {
   }
 }
 
-// Another number in place of a literal, or beside an operand.
+// Replaces a literal by another number, or combines an operand with one.
 void change_constant(Site& site) {
   const std::size_t i = site.operand();
   Array& x = site.operands[i];
@@ -154,7 +154,7 @@ void change_constant(Site& site) {
     x = site.dice.chance(50) ? lax::add(x, spread) : site.dice.chance(50) ? lax::mul(x, spread) : lax::max(x, spread);
 }
 
-// NaN, an infinity or a zero in the place of one element, or of a row.
+// Puts NaN, an infinity or a zero in place of one element, or of a row.
 void poison(Site& site) {
   Array& x = site.operands[site.operand()];
   if (!is_floating(x.dtype()) || x.size() == 0) throw Unfit{};
@@ -190,7 +190,7 @@ void change_operation(Site& site) {
     if (std::find(family.begin(), family.end(), site.primitive.name()) == family.end()) continue;
     const std::string& name = site.dice.pick(family);
     if (site.primitive.is(name)) throw Unfit{};
-    // A family's members have the attributes of one another; add and sub alone have none to copy from.
+    // Members of a family share their attributes; only add and sub have none to copy from.
     if (family[0] == "exp" && (name == "exp" || name == "tanh" || name == "logistic") != site.attrs.has("accuracy"))
       throw Unfit{};
     if (family[0] == "rsqrt") site.attrs = Attrs{{"accuracy", Attr()}};
@@ -248,7 +248,7 @@ void change_attribute(Site& site) {
   } else if (const auto* text = attr.get_if<std::string>(); text && name == "mode") {
     static const std::vector<std::string> modes = {"clip", "fill_or_drop", "promise_in_bounds"};
     next = site.dice.pick(modes);
-    if (*next.get_if<std::string>() == "promise_in_bounds") throw Unfit{};  // what lies outside is undefined then
+    if (*next.get_if<std::string>() == "promise_in_bounds") throw Unfit{};  // then out-of-bounds values are undefined
   } else {
     throw Unfit{};
   }
@@ -273,7 +273,7 @@ const std::vector<std::pair<std::string, Apply>>& operand_changes() {
   return all;
 }
 
-// Traces a program anew with one change.
+// Retraces a program with one change.
 class Tracer {
  public:
   explicit Tracer(const Change& change) : change_(change), dice_(change.seed) {}
@@ -304,14 +304,14 @@ class Tracer {
         Site site{primitive, operands, attrs, literals, pool, dice_};
         const Arrays before = operands;
         apply(site);
-        // The quotient of two equal rounding errors tells nothing.
+        // The quotient of two equal rounding errors is meaningless.
         if (primitive == prim::div() && operands[0].body() == operands[1].body()) throw Unfit{};
-        // A loop that ends by itself still does.
+        // A loop that terminates must still terminate.
         for (std::size_t i = 0; loops && i < before.size(); ++i) {
           if (!is_inexact(before[i].dtype()) && before[i].body() != operands[i].body()) throw Unfit{};
         }
       }
-      // The region of a named operation says the same as its name.
+      // The region of a named operation must agree with its name.
       const bool named = primitive->traits.monoid.has_value() || change_.keeps_regions;
       if (!loops && !named) attrs = rewrite_programs(attrs, [&](const Program& inner) { return traced(inner); });
       agree(equation, operands, literals);
@@ -325,7 +325,7 @@ class Tracer {
   }
 
   bool done() const { return done_; }
-  const Arrays& more() const { return more_; }  // results that the program had not
+  const Arrays& more() const { return more_; }  // results that the original program did not have
 
  private:
   void apply(Site& site) {
@@ -336,7 +336,7 @@ class Tracer {
     }
   }
 
-  // Another reader of what an equation computes: a result of the program, or of one more equation.
+  // Adds a reader of an equation's outputs: a result of the program, or one more equation.
   void readers(const Arrays& outputs, bool nested) {
     const bool plain = change_.name == "result", computed = change_.name == "reader";
     if (!plain && !computed) return;
@@ -357,7 +357,7 @@ class Tracer {
         .program;
   }
 
-  // After a change of types a literal follows the other operands, which must have one type.
+  // After a change of types, converts a literal to the type of the other operands.
   static void agree(const Equation& equation, Arrays& operands, const std::vector<bool>& literals) {
     if (equation.primitive->traits.elementwise != Elementwise::any_scalar || operands.size() != 2) return;
     if (operands[0].dtype() == operands[1].dtype()) return;

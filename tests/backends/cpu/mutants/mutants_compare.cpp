@@ -1,4 +1,4 @@
-// How far the results of a mutant may be from those of the reference backend, and whether they are.
+// Computes how far the results of a mutant may differ from the reference backend's, and compares them.
 #include "backends/cpu/mutants/mutants.h"
 
 #include "backends/backend.h"
@@ -22,7 +22,7 @@ namespace {
 
 std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
 
-// Operations whose results are exact, or are those of the programs inside.
+// False for operations whose results are exact, or come from nested programs.
 bool is_rounded(const Primitive& primitive) {
   static const std::set<std::string> exact = {"neg",
                                               "abs",
@@ -76,7 +76,7 @@ bool is_rounded(const Primitive& primitive) {
   return traits.moves == Moves::no && traits.control == Control::none && exact.count(primitive.name()) == 0;
 }
 
-// Sums take products in unrounded, and sum in another order.
+// True for sums, which may fuse unrounded products and may sum in another order.
 bool takes_in(const Primitive& primitive) {
   const Combines combines = primitive->traits.combines;
   return primitive == prim::add() || primitive == prim::sub() || primitive == prim::add_any() ||
@@ -84,7 +84,7 @@ bool takes_in(const Primitive& primitive) {
          (combines != Combines::nothing && combines != Combines::operands && is_rounded(primitive));
 }
 
-// How many numbers a sum takes in, about.
+// The approximate number of terms in a sum.
 int64_t terms(const Equation& equation, const Arrays& operands, const Arrays& outputs) {
   if (operands.empty() || outputs.empty()) return 1;
   const int64_t size = operands[0].size();
@@ -118,7 +118,7 @@ class Shaker {
   }
 
  private:
-  // Numbers of 16 bits are summed in 32: a sum of many terms is as uncertain as those.
+  // 16-bit numbers accumulate in 32 bits: a sum of many terms has the uncertainty of those.
   Array moved(const Array& x, int64_t terms = 1) {
     if (is_complex(x.dtype())) return lax::complex(moved(lax::real(x), terms), moved(lax::imag(x), terms));
     if (!is_floating(x.dtype()) || x.size() == 0) return x;
@@ -129,7 +129,7 @@ class Shaker {
     return lax::mul(x, random_programs::array_of(ArrayType{x.shape(), x.dtype(), false, false, {}}, factors));
   }
 
-  // A sum that is nothing but rounding errors may be zero as well.
+  // A sum that consists only of rounding errors may be zero as well.
   Array snapped(const Equation& equation, const Arrays& operands, const Array& sum) {
     if (!snaps_ || !is_floating(sum.dtype()) || sum.size() == 0) return sum;
     Array sizes;
@@ -189,7 +189,7 @@ std::vector<double> parts_of(const Array& array) {
   return parts;
 }
 
-// Two numbers of one kind: NaN, the same infinity, or finite.
+// True if both are NaN, the same infinity, or finite.
 bool same_kind(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   if (std::isinf(a) || std::isinf(b)) return a == b;
@@ -228,7 +228,7 @@ std::string difference(const Array& got, const Array& want, const Arrays& shaken
     }
     if (sure[i]) widest = std::max(widest, spread[i]);
   }
-  // Beside numbers near the greatest, which infinity a sum becomes depends on its order.
+  // Near the largest finite number, the order of a sum determines which infinity it becomes.
   double greatest = 0;
   for (double x : b) greatest = std::max(greatest, std::isfinite(x) ? std::abs(x) : 0);
   const bool overflows =
@@ -242,7 +242,7 @@ std::string difference(const Array& got, const Array& want, const Arrays& shaken
     if (agrees && std::isfinite(b[i])) {
       const double allowed = 16 * spread[i] + 2 * widest + 8 * unit * std::abs(b[i]) + (inexact ? 4 * least : 0);
       agrees = std::abs(a[i] - b[i]) <= allowed;
-      // A zero that every rounding gives with one sign has that sign.
+      // A zero with the same sign under every rounding must have that sign.
       bool zero = inexact && !is_complex(want.dtype()) && a[i] == 0 && b[i] == 0 && widest == 0;
       for (const auto& other : others) zero = zero && other[i] == 0 && std::signbit(other[i]) == std::signbit(b[i]);
       if (zero) agrees = std::signbit(a[i]) == std::signbit(b[i]);
@@ -264,7 +264,7 @@ Array copy_of(const Array& array) {
   return Array::from_buffer(array.type(), std::move(buffer));
 }
 
-// Inputs that are one array stay one.
+// Inputs that are the same array stay the same array.
 Arrays copies(const Arrays& arrays) {
   Arrays result;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -293,7 +293,7 @@ Comparison compare(const Mutant& mutant) {
     for (uint64_t i = 0; i < roundings; ++i)
       others.push_back(run_plainly(shaken(mutant.trusted, mutant.seed * roundings + i), mutant.inputs));
   } catch (const Error&) {
-    throw Unfit{};  // the reference cannot say what it means
+    throw Unfit{};  // the reference backend cannot run it
   }
   Comparison result;
   try {

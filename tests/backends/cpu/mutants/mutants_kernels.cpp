@@ -1,4 +1,4 @@
-// Samples of programs that run on fused operations and on kernels chosen by their form.
+// Samples of programs that run on fused operations, and on kernels chosen by the program's form.
 #include "backends/cpu/mutants/mutants.h"
 
 #include "backends/cpu/execution/backend.h"
@@ -19,7 +19,7 @@ namespace jnp = jax::numpy;
 
 namespace {
 
-// Whether an equation of one of these names runs on a kernel of the backend.
+// True for programs in which an equation of one of these names runs on a kernel of the backend.
 std::function<bool(const Program&)> calls(std::vector<std::string> names) {
   return [=](const Program& program) {
     const Program best = cpu::optimised(program);
@@ -53,7 +53,7 @@ Array attend(const Array& q, const Array& k, const Array& v, const Array& more, 
               column = lax::broadcasted_iota(DType::int32, shape, 3);
   if (seen == Seen::bias)
     logits = lax::add(logits, lax::broadcast_in_dim(lax::convert_element_type(more, dtype), shape, {2, 3}));
-  // The least number of the type, or none at all.
+  // Close to the type's minimum, or minus infinity.
   const double hidden = seen == Seen::window ? -std::numeric_limits<double>::infinity() : 0.7 * finfo(dtype).min;
   std::optional<Array> is_seen;
   if (seen == Seen::causal) is_seen = lax::ge(row, column);
@@ -74,7 +74,7 @@ std::vector<Input> heads(const Ints& n) {
   return {floats({n[0], n[1], n[2], n[3]}), floats({n[0], n[1], n[2], n[3]}), floats({n[0], n[1], n[2], n[3]}),
           floats({n[1], n[1]})};
 }
-const Ints head_sizes = {1, 64, 2, 32};  // an operand of 4096 elements is worth a kernel
+const Ints head_sizes = {1, 64, 2, 32};  // a kernel pays off from operands of 4096 elements
 
 Recognizer attention() {
   Recognizer result{
@@ -126,8 +126,8 @@ Recognizer attention_gradient() {
 
 // ---- recurrences ----
 
-// The changed function is what associative_scan combines with, on elements [n, channels]; two of its inputs are unused
-// there.
+// The changed function is the combine function of an associative_scan over elements [n, channels]; the scan uses only
+// two of the program's four inputs.
 std::pair<Program, Program> scanned(const Program& combine, bool reverse) {
   auto with = [&](bool fused) {
     return stage(
@@ -311,7 +311,7 @@ Recognizer convolutions() {
           return Arrays{lax::conv_general_dilated(
               x[0], x[1], {.padding = lax::Padding{{2, 1}, {0, 3}}, .lhs_dilation = {2, 1}, .rhs_dilation = {1, 2}})};
         }}}};
-  // Whether weights that are not finite meet the holes of a dilated input differs within XLA, by the form.
+  // Whether non-finite weights are multiplied with the holes of a dilated input differs within XLA.
   result.samples.back().finite = true;
   return result;
 }

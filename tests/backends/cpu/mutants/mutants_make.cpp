@@ -1,5 +1,5 @@
-// Mutants from samples and seeds: sizes, types and values of inputs, then changes of the program, then how it is
-// called.
+// Makes mutants from samples and seeds: sizes, types and values of inputs, then changes of the program, then its
+// calls.
 #include "backends/cpu/mutants/mutants.h"
 
 #include "compiler/optimise/passes.h"
@@ -19,7 +19,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-constexpr int max_tries = 60;  // of changes that may not suit a program
+constexpr int max_tries = 60;  // for changes that may not fit a program
 
 Array drawn(const Input& input, Dice& dice) {
   const DType dtype = input.type.dtype;
@@ -34,7 +34,7 @@ Array drawn(const Input& input, Dice& dice) {
   return random_programs::array_of(input.type, parts);
 }
 
-// Some elements, a stretch of them, or all, are NaN, infinite, huge or zeros of either sign.
+// Makes some elements, a range of them, or all, NaN, infinite, huge or zeros of either sign.
 void spoil(Array& array, Dice& dice) {
   const DType dtype = array.dtype();
   if (!is_floating(dtype) || array.size() == 0) return;
@@ -60,7 +60,7 @@ Types types_of(const std::vector<Input>& inputs) {
   return types;
 }
 
-// Traced, with calls in place.
+// The traced function, with calls inlined.
 Program traced(const FlatFunction& function, const Types& types, const std::string& name) {
   const Program program = stage(function, types, name).program;
   return passes::inline_calls(passes::strengthen(program));
@@ -74,7 +74,7 @@ struct Draft {
   void note(const std::string& text) { changes += concat(changes.empty() ? "" : ", ", text); }
 };
 
-// Other sizes: none, one, few, odd ones.
+// Other sizes: zero, one, small, odd ones.
 void resize(const Sample& sample, Draft& draft, Dice& dice) {
   Ints sizes = sample.sizes;
   const auto which = static_cast<std::size_t>(dice.below(static_cast<int64_t>(sizes.size())));
@@ -87,7 +87,7 @@ void resize(const Sample& sample, Draft& draft, Dice& dice) {
   draft.note(concat("size ", which, " = ", sizes[which]));
 }
 
-// All inputs of one type become another, the program with them.
+// Changes all inputs of one type to another, and the program with them.
 void retype(Draft& draft, Dice& dice) {
   std::vector<DType> present;
   for (const Input& input : draft.inputs) present.push_back(input.type.dtype);
@@ -114,7 +114,7 @@ void change(const Sample& sample, Draft& draft, Dice& dice) {
   draft.note(concat(name, " at ", place));
 }
 
-// The program inside of a loop, a batch, or called.
+// Puts the program inside a loop, a vmap, or a call.
 void wrap(Draft& draft, Dice& dice) {
   const Program inner = draft.program;
   if (draft.inputs.empty() || is_key(draft.inputs[0].type.dtype)) throw Unfit{};
@@ -136,7 +136,7 @@ void wrap(Draft& draft, Dice& dice) {
       return vmap_flat([&](std::span<const Array> x) { return with_first(x[0], in); }, Arrays{twice(in[0])}, dims, {},
                        {"", 2});
     }
-    // Each result of the first input's type is the next first input.
+    // A result of the first input's type becomes the next first input.
     return lax::detail::scan_flat(
         [&](std::span<const Array> x) {
           const Arrays results = with_first(x[0], in);
@@ -171,7 +171,7 @@ Mutant finished(const Sample& sample, const Draft& draft, uint64_t seed, Dice& d
     spoil(mutant.inputs[static_cast<std::size_t>(dice.below(count))], dice);
     mutant.changes += "; special values";
   }
-  // Memory that is donated belongs to one input.
+  // Donated memory must belong to a single input.
   const bool donates = sample.donates || dice.chance(25);
   if (count > 1 && !donates && dice.chance(25)) {
     const auto i = static_cast<std::size_t>(dice.below(count)), j = static_cast<std::size_t>(dice.below(count));
@@ -227,7 +227,7 @@ Mutant make_mutant(const Sample& sample, uint64_t seed) {
     } catch (const Unfit&) {
       return false;
     } catch (const Error&) {
-      return false;  // no program any more
+      return false;  // not a program any more
     }
     draft = std::move(next);
     return true;

@@ -1,4 +1,4 @@
-// Samples of results that are written over what they replace: updates, carries, scatters, donated inputs.
+// Samples of results written over the values that they replace: updates, carries, scatters, donated inputs.
 #include "backends/cpu/mutants/mutants.h"
 
 #include "backends/cpu/driver/lower.h"
@@ -19,7 +19,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-// Whether a body of a loop writes a result over the carry that it replaces.
+// True if a loop body writes a result over the carry that it replaces.
 bool replaces_a_carry(const Program& program) {
   cpu::Analyses analyses;
   const Program best = cpu::unshare(cpu::optimised(program));
@@ -34,7 +34,7 @@ bool replaces_a_carry(const Program& program) {
   return false;
 }
 
-// Whether the program needs memory of its own for one array like its first input, not for two.
+// True if the program allocates less than two arrays of its first input's type.
 bool needs_no_copy(const Program& program) {
   const ArrayType type = program.type(program.invars()[0]);
   return cpu::lower_to_loops(cpu::optimised(program)).arena_bytes < 2 * type.size() * storage_size(type.dtype);

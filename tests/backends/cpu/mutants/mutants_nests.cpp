@@ -59,7 +59,7 @@ Array rms_norm(const Array& x, const Array& scale) {
   return lax::mul(lax::mul(x, over_rows(lax::rsqrt(lax::add(squares, spread(squares, 1e-6))), x)),
                   over_columns(scale, x));
 }
-// Of the labels x[3], by where a row's own column is.
+// Cross-entropy for labels, selected by comparing column indices.
 Array cross_entropy(const Array& x, const Array& labels) {
   const Array most = lax::reduce_max(x, {.axes = {1}}), shifted = lax::sub(x, over_rows(most, x));
   const Array sums = lax::log(lax::reduce_sum(lax::exp(shifted), {.axes = {1}}));

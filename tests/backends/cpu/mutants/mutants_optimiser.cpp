@@ -1,4 +1,4 @@
-// Samples of what the passes of the optimiser recognise.
+// Samples of programs that the optimiser's passes recognise.
 #include "backends/cpu/mutants/mutants.h"
 
 #include "compiler/optimise/passes.h"
@@ -25,7 +25,7 @@ int count(const Program& program, std::string_view name) {
   return found;
 }
 
-// Whether a pass leaves less to do.
+// True for programs that a pass makes shorter.
 std::function<bool(const Program&)> shortens(Program (*pass)(const Program&)) {
   return [pass](const Program& program) {
     return random_programs::equation_count(passes::dce(pass(program))) < random_programs::equation_count(program);
@@ -206,7 +206,7 @@ Recognizer indices() {
             }}}};
 }
 
-// A reduction by a region: the function lax::reduce would name it at once.
+// A reduction by a region, which lax::reduce would replace by a named reduction.
 Array by_region(const Array& x, const Array& init, Array (*fold)(const Array&, const Array&), const Ints& dimensions) {
   const ArrayType type{{}, x.dtype(), false, false, {}};
   const Program region =

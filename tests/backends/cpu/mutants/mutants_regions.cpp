@@ -1,4 +1,4 @@
-// Samples of operations by regions of scalars, and of scans that are written in another order.
+// Samples of operations with scalar regions, and of scans written in another order.
 #include "backends/cpu/mutants/mutants.h"
 
 #include "backends/cpu/execution/backend.h"
@@ -165,7 +165,7 @@ Recognizer sorts() {
            {"by both", {4, 21}, inputs, sorted(by_both, 1)}}};
 }
 
-// A scan of one carry: x[0] steps, x[1] first value, x[2] a constant.
+// A scan with one carry: x[0] steps, x[1] initial value, x[2] a constant.
 FlatFunction steps(bool reverse, int64_t unroll, bool stacks) {
   return [=](std::span<const Array> x) {
     return lax::detail::scan_flat(

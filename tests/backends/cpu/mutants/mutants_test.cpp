@@ -31,7 +31,7 @@ uint64_t setting(const char* name, uint64_t otherwise) {
   return std::string(text) == "all" ? all : std::strtoull(text, nullptr, 10);
 }
 
-char running[160];  // which mutant it was, should generated code crash
+char running[160];  // the current mutant, for when generated code crashes
 
 extern "C" void say_mutant(int signal) {
   char text[256];
@@ -106,13 +106,13 @@ void expect_mutants(const Recognizer& recognizer) {
       continue;
     }
     const bool empty = result.text.empty() && !result.informative;
-    // Arrays without elements say nothing but that the program runs, which is what some programs must show.
+    // With empty arrays a mutant shows only that the program runs; that is enough for some of them.
     if (empty && run % 4 != 0) continue;
     ++run;
     try {
       recognised += recognizer.applies(mutant.written);
     } catch (const std::exception&) {
-      // The comparison has said so.
+      // The comparison has reported it.
     }
     if (result.text.empty()) continue;
     ++failed;
@@ -137,7 +137,7 @@ std::vector<Recognizer> recognizers() {
   return found;
 }
 
-// Words joined, as the names of tests are written.
+// Joins the words to a test name.
 std::string test_name(const Recognizer& recognizer) {
   std::string name;
   bool begins = true;
@@ -152,7 +152,7 @@ class Mutants : public testing::TestWithParam<Recognizer> {};
 
 TEST_P(Mutants, KeepTheirValuesSlow) {
   NEEDS_COMPILER();
-  setenv("CAPIBARA_CACHE", "off", 0);  // every program is compiled, and the user's folder left alone
+  setenv("CAPIBARA_CACHE", "off", 0);  // compiles every program, and keeps the user's cache folder untouched
   const SignalsNamed signals;
   expect_unchanged(GetParam());
   expect_mutants(GetParam());
@@ -161,7 +161,7 @@ TEST_P(Mutants, KeepTheirValuesSlow) {
 INSTANTIATE_TEST_SUITE_P(Of, Mutants, testing::ValuesIn(recognizers()),
                          [](const auto& info) { return test_name(info.param); });
 
-// The harness itself: a rewrite that forgets a condition is found.
+// Tests the harness: a rewrite that lacks a condition is detected.
 TEST(MutantsAreSharp, ADifferenceIsSeen) {
   NEEDS_COMPILER();
   const Sample sample{"sum",
@@ -179,7 +179,7 @@ TEST(MutantsAreSharp, ADifferenceIsSeen) {
   EXPECT_NE(compare(mutant).text, "");
 }
 
-// A rewrite without its condition: x - x is 0, unless it is NaN or infinite.
+// A rewrite that lacks its condition: x - x is 0, unless x is NaN or infinite.
 Program without_differences(const Program& program) {
   const FlatFunction rewritten = [&](std::span<const Array> inputs) {
     Arrays values(static_cast<std::size_t>(program.var_count()));

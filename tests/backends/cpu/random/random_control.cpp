@@ -44,7 +44,7 @@ Value Generator::control(const Value& x) {
   }
 }
 
-// A scope inside the current one; it sees a few of the values around it.
+// Enters a scope inside the current one; it sees a few of the enclosing values.
 void Generator::enter(Scope& inner, Scope& outer, int64_t repeats) {
   inner.depth = outer.depth + 1;
   inner.repeats = outer.repeats * std::max<int64_t>(1, repeats);
@@ -59,7 +59,7 @@ void Generator::enter(Scope& inner, Scope& outer, int64_t repeats) {
 
 std::vector<Generator::Carry> Generator::carries(const Value& x) {
   std::vector<Carry> list;
-  // A few of any size, or many that fit registers.
+  // A few of any size, or many that fit in registers.
   static const std::vector<Shape> small_shapes = {{}, {}, {}, {3}, {3, 3}, {2, 5}, {4}};
   const bool small = dice_.chance(25);
   const int64_t count = small ? dice_.between(2, 14) : dice_.between(1, 4);
@@ -80,7 +80,7 @@ Value Generator::carried(const Carry& carry, const Array& array) const {
   return value;
 }
 
-// A value of the carry's type, within its bound, that passes no more error on than came in.
+// A value of the carry's type, within its bound, that does not amplify the carry's error.
 Value Generator::next_carry(const Carry& carry, const Value& now) {
   const DType dtype = now.dtype();
   const std::size_t level = at(scope_->depth - 1);
@@ -107,13 +107,13 @@ Value Generator::next_carry(const Carry& carry, const Value& now) {
   }
   const double precision = finfo(real_dtype(dtype)).eps;
   if (next.error.own > 64 * precision * carry.bound) {
-    // Each iteration would add too much.
+    // Each iteration would add too much error.
     next = carry.exact ? now : rounds(lax::mul(now.array, number(dtype, 0.5)), now.bound / 2, 0.5 * now.error);
   }
   return next;
 }
 
-// The carries after `trips` iterations: each adds its own error and passes on that of the carries before it.
+// The carries after `trips` iterations: each adds its own error and propagates the error of the previous carries.
 std::vector<Value> Generator::after_loop(const std::vector<Carry>& carries, const std::vector<Value>& next,
                                          const Arrays& arrays, int64_t trips, Error& greatest_carry) {
   const std::size_t level = at(scope_->depth);
@@ -135,7 +135,7 @@ std::vector<Value> Generator::after_loop(const std::vector<Carry>& carries, cons
   std::vector<Value> results;
   for (std::size_t i = 0; i < carries.size(); ++i) {
     results.push_back(made(arrays[i], carries[i].bound, carries[i].exact ? Error{} : greatest_carry));
-    results.back().product = next[i].product || carries[i].init.product;  // where a loop of one iteration is no loop
+    results.back().product = next[i].product || carries[i].init.product;  // a loop of one iteration is unrolled
   }
   return results;
 }
@@ -219,7 +219,7 @@ Value Generator::while_loop(const Value& x) {
     require(carry.init.size() * outer.repeats * max_trips <= max_elements_);
     init.push_back(carry.init.array);
   }
-  // The trip count is known, or depends on a value.
+  // The trip count is static, or depends on a value.
   Array limit = number(DType::int32, static_cast<double>(max_trips));
   if (dice_.chance(60))
     limit = lax::rem(lax::abs(index_number().array), number(DType::int32, static_cast<double>(max_trips + 1)));
@@ -308,7 +308,7 @@ Value Generator::branches(const Value& x) {
   return moved(results[0], either[0]);
 }
 
-// A loop that fills an array row by row and may read the rows before: its carry is to be updated in place.
+// A loop that fills an array row by row and may read earlier rows: its carry should be updated in place.
 Value Generator::buffer_loop(const Value& x) {
   Scope& outer = *scope_;
   require(x.rank() > 0 && x.rank() < 4 && x.shape()[0] > 0 && x.shape()[0] <= 64);
@@ -328,7 +328,7 @@ Value Generator::buffer_loop(const Value& x) {
                                             : lax::mul(row, number(x.dtype(), 0.5));
     Array updated = lax::dynamic_update_slice_in_dim(in[1], changed, place, 0, dice_.chance(50));
     Arrays results = {lax::add(iteration, number(DType::int32, 1)), updated};
-    // What is read after the update, or of the old carry, must not be mixed up.
+    // Reads of the updated array and of the old carry must not be mixed up.
     if (dice_.chance(50))
       results.push_back(lax::dynamic_slice_in_dim(dice_.chance(50) ? in[1] : updated, place, 1, 0, true));
     return results;

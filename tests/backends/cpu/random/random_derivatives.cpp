@@ -17,7 +17,7 @@ namespace {
 
 namespace lax = jax::lax;
 
-// A program of the floats among its inputs; the others are given.
+// A program as a function of its float inputs; the others are fixed.
 struct OfFloats {
   const Program& program;
   Arrays others;  // empty where an input is a float
@@ -42,7 +42,7 @@ Array all_of(const Array& x) {
   return lax::reduce_sum(x, {.axes = axes});
 }
 
-// Squares make the cotangents of elements differ.
+// Squares give elements different cotangents.
 Array loss(const Arrays& results) {
   Array total(0.0);
   for (const Array& result : results)

@@ -1,5 +1,5 @@
-// The operations of random programs that a partition treats in ways of its own: windows that slide over a dimension,
-// places that indices name, extremes, draws and copies.
+// The operations of random programs that the partitioner treats specially: windows that slide over a dimension,
+// gathers and scatters, positions of extremes, random bits and copies.
 #include "backends/cpu/random/random_generator.h"
 
 #include <capibara/random.h>
@@ -27,14 +27,14 @@ Ints shuffled(Dice& dice, int64_t count) {
   return order;
 }
 
-// `sizes` where the dimension d of a value is at[d].
+// `sizes` permuted: dimension d moves to place[d].
 Shape arranged(const Shape& sizes, const Ints& place) {
   Shape shape(sizes.size());
   for (std::size_t d = 0; d < sizes.size(); ++d) shape[at(place[d])] = sizes[d];
   return shape;
 }
 
-// Sizes of windows at their places among those of counts.
+// Inserts the sizes of windows at their dimensions among the counts.
 Shape interleaved(const Ints& windows, const Shape& window_sizes, const Shape& counts) {
   Shape shape(windows.size() + counts.size(), -1);
   for (std::size_t i = 0; i < windows.size(); ++i) shape[at(windows[i])] = window_sizes[i];
@@ -47,7 +47,7 @@ Shape interleaved(const Ints& windows, const Shape& window_sizes, const Shape& c
 
 }  // namespace
 
-// Half of them begin parts of results where parts of the operand begin.
+// In half of them, parts of the result start where parts of the operand start.
 Generator::Slides Generator::slides(const Shape& shape) {
   Slides slides;
   for (const int64_t length : shape) {
@@ -90,7 +90,7 @@ Value Generator::sliding_window(const Value& x) {
     return made(sums, bound, terms * x.error, units_of_terms(terms, dtype));
   }
   if (kind == 1) {
-    // A reduction that only its body describes.
+    // A reduction that is described only by its body.
     auto smaller = [](const Array& a, const Array& b) { return lax::min(a, b); };
     const Array least = lax::reduce_window(x.array, number(dtype, 1), smaller, slid.windows, options);
     require(fits(least.shape()));
@@ -100,7 +100,7 @@ Value Generator::sliding_window(const Value& x) {
                                    : lax::reduce_window_min(x.array, slid.windows, options);
   require(fits(extremes.shape()));
   if (is_integer(dtype)) return made(extremes, std::exp2(bits(dtype)), {});
-  // A window that sees only padding has the end of the range.
+  // A window over padding alone gives the end of the type's range.
   const double limit = std::exp2(std::ceil(std::log2(std::max(x.bound, 0.125))));
   return made(lax::clamp(number(dtype, -limit), extremes, number(dtype, limit)), limit, x.error);
 }
@@ -145,7 +145,7 @@ Value Generator::convolution(const Value& given) {
               units_of_terms(terms, dtype));
 }
 
-// Indices with one or more components, batches, and slices longer than one; some are outside.
+// Indices with one or more components, batches, and slices longer than one; some are out of bounds.
 Generator::Places Generator::places(const Value& x) {
   require(x.rank() > 0 && x.size() > 0);
   Places places;
@@ -252,7 +252,7 @@ Value Generator::extreme_place(const Value& x) {
   return made(place, static_cast<double>(length), {});
 }
 
-// The same numbers on every mesh.
+// Random bits, the same on every mesh.
 Value Generator::draws(const Value&) {
   const Array key = jax::random::PRNGKey(dice_.chance(50) ? number(DType::int32, 7) : index_number().array);
   const Shape shape = any_shape(3);

@@ -8,7 +8,7 @@ namespace capibara::random_programs {
 
 namespace {
 
-// A smooth function on [-limit, limit], or on |x| + shift where a shift is given.
+// A smooth function on [-limit, limit], or on |x| + shift if a shift is given.
 struct Smooth {
   Array (*function)(const Array&);
   double limit;
@@ -71,7 +71,7 @@ Value Generator::smooth(const Value& given) {
   if (f.shift >= 0) operand = lax::add(lax::abs(operand), number(x.dtype(), f.shift));
   ++equations_;
   Error error = f.slope * x.error;
-  // The shift rounds too where the operand carries an error.
+  // The shift also rounds if the operand has an error.
   const double units = f.units + (x.exact() ? 0 : 1 + f.slope * (x.bound + f.shift) / f.bound);
   return made(f.function(operand), f.bound * (1 + 1e-2), error, units);
 }
@@ -199,7 +199,7 @@ Value Generator::divided(const Value& x, const Value& given) {
   Error error = 2 * x.error + 4 * x.bound * y.error;
   if (x.exact() && y.exact() && dice_.chance(25)) return made(lax::rem(x.array, divisor), y.bound + 0.5, {});
   Value quotient = made(lax::div(x.array, divisor), 2 * x.bound, error, error.none() ? 2 : 20);
-  quotient.product = true;  // by a constant: a product with its reciprocal
+  quotient.product = true;  // by a constant, this becomes a product with the reciprocal
   return quotient;
 }
 
@@ -261,7 +261,7 @@ Value Generator::binary(const Value& x) {
       return summed(lax::sub(x.array, y.array), x, y);
     case 2:
     case 4: {
-      // Of complex numbers: sums of products, which may be fused.
+      // Complex products are sums of products, which may be fused.
       const Error error = y.bound * x.error + x.bound * y.error;
       Value product = made(lax::mul(x.array, y.array), x.bound * y.bound, error,
                            is_complex(dtype) ? 4
@@ -323,7 +323,7 @@ Value Generator::choice(const Value& x) {
 Value Generator::conversion(const Value& x) {
   const DType dtype = any_dtype();
   if (x.exact() && !wild_ && dice_.chance(15)) {
-    // Bits of numbers as integers; numbers made of any bits would not be tame, and NaN has several.
+    // Bits of numbers as integers; arbitrary bits as numbers would be unbounded, and NaN has several encodings.
     static const std::vector<std::pair<DType, DType>> pairs = {
         {DType::float32, DType::int32},  {DType::float32, DType::uint32}, {DType::float64, DType::int64},
         {DType::float16, DType::uint16}, {DType::bfloat16, DType::int16}, {DType::int32, DType::uint32},
@@ -342,7 +342,7 @@ Value Generator::creation(const Value&) {
   if (shape.empty() || is_bool(dtype) || dice_.chance(20)) return constant(dtype, shape);
   const int64_t dimension = dice_.below(static_cast<int64_t>(shape.size()));
   const int64_t length = shape[static_cast<std::size_t>(dimension)];
-  // Small floats cannot count far.
+  // Small floats represent only small integers exactly.
   if (is_inexact(dtype) && bits(real_dtype(dtype)) < 32) require(length <= 16);
   Value x = made(lax::broadcasted_iota(dtype, shape, dimension), static_cast<double>(length), {});
   return is_inexact(dtype) ? tame(x, 16) : x;

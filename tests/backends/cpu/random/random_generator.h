@@ -1,16 +1,16 @@
 // The generator of random programs: values with bounds on their size and error, and the operations it draws from.
 //
-// Comparing two backends needs values whose error is known. Each value carries a bound on its elements and a bound on
-// how far two right implementations may differ, and every operation propagates both:
-//   - the same bits: integers, booleans, data movement, and the operations that IEEE 754 rounds (add, sub, mul, div,
-//     sqrt, comparisons, conversions, ...) of operands that have the same bits; a sum with a product may be fused,
-//     which is one rounding less;
-//   - transcendental functions differ by 8 units in the last place (special functions by 64) of the greatest result,
-//     plus the operand's error times the greatest derivative; below 32 bits, where float32 is rounded, by 1.2 units;
-//   - sums and products of n terms by 2 + n / 4 units of the bound of the sum; 16-bit floats are summed as float32.
-// Operations with jumps (comparison, rounding, conversion to integers, argmax, sorting with values) only take operands
-// whose bits are the same. Inputs of functions with poles are moved away from them; what grows is scaled down. A loop's
-// carry has a gain, the factor by which an iteration passes its error on; above one the carry is scaled down.
+// Comparing two backends needs values whose error is known. Each value has a bound on its elements and a bound on the
+// difference between two correct implementations, and every operation propagates both:
+//   - identical bits: integers, booleans, data movement, and operations that IEEE 754 rounds correctly (add, sub, mul,
+//     div, sqrt, comparisons, conversions, ...) of operands with identical bits; a sum with a product may be fused,
+//     which saves one rounding;
+//   - transcendental functions differ by 8 units in the last place (special functions by 64) of the largest result,
+//     plus the operand's error times the largest derivative; below 32 bits, where float32 is rounded, by 1.2 units;
+//   - sums and products of n terms by 2 + n / 4 units of the sum's bound; 16-bit floats accumulate in float32.
+// Discontinuous operations (comparison, rounding, conversion to integers, argmax, sorting with values) only take
+// operands with identical bits. Inputs are moved away from poles; growing values are scaled down. A loop's carry has a
+// gain, the factor by which an iteration propagates its error; if it is above one the carry is scaled down.
 #pragma once
 
 #include "backends/cpu/random/random_programs.h"
@@ -31,7 +31,7 @@ class Generator {
   RandomProgram make();
 
  private:
-  // What one body may use: the values made so far, and how often it runs.
+  // The state of one body: the values made so far, and how often it runs.
   struct Scope {
     std::vector<Value> pool;
     std::vector<int> uses;
@@ -40,15 +40,15 @@ class Generator {
   };
   using Operation = Value (Generator::*)(const Value&);
   struct Entry {
-    int weight;     // among the operations of any program
-    int on_meshes;  // of programs for meshes
+    int weight;     // in programs of any kind
+    int on_meshes;  // weight in programs for meshes
     Operation operation;
   };
 
   // values (random_values.cpp)
   Value made(const Array& array, double bound, const Error& error, double units = 0);
   Value moved(const Array& array, const Value& from);
-  // The result of an operation that IEEE 754 rounds.
+  // The result of a correctly rounded operation of IEEE 754.
   Value rounds(const Array& array, double bound, const Error& error) {
     return made(array, bound, error, error.none() ? 0 : 1);
   }
@@ -64,7 +64,7 @@ class Generator {
   Value shaped(const Value& x, const Shape& shape);
   Value repeated(const Value& flat, int64_t count);
   Value like(const Shape& shape, DType dtype, bool exact = false);
-  Value index_number();  // int32[], small, the same bits
+  Value index_number();  // int32[], small, exact
   int64_t axis_of(const Value& x);
   bool fits(const Shape& shape) const;
   void require(bool condition) const {
@@ -103,7 +103,7 @@ class Generator {
   Value scatter(const Value& x);
 
   // along axes (random_reductions.cpp)
-  // Whether products meet in one way: in another one that vanishes may meet an infinity, or not.
+  // True if the order of products cannot matter: in another order, a zero may or may not be multiplied by an infinity.
   bool has_order() const { return kind_ == Kind::any || !wild_; }
   Value reduction(const Value& x);
   Value row_pattern(const Value& x);
@@ -114,7 +114,7 @@ class Generator {
   Value sum(const Value& x, const Ints& axes);
   Value mean(const Value& x, const Ints& axes);
 
-  // what a partition treats in ways of its own (random_divided.cpp)
+  // operations that the partitioner treats specially (random_divided.cpp)
   struct Slides {
     Ints windows, strides, dilations;
     lax::Padding padding;
@@ -124,9 +124,9 @@ class Generator {
     Array indices;          // [..., n]
     Ints counts;            // its leading dimensions
     Ints slices;            // of the operand
-    Ints single, batches;   // dimensions of the operand: one place each, or one for each member of a batch
-    Ints indexed, batched;  // by each component of an index; the batches among `counts`
-    Ints windows;           // where the rest is among the dimensions of slices
+    Ints single, batches;   // dimensions of the operand: size-one slices, and batching dimensions
+    Ints indexed, batched;  // dimension of each index component; batch dimensions in `counts`
+    Ints windows;           // positions of the other dimensions in the slices
   };
   Places places(const Value& x);
   Value sliding_window(const Value& x);

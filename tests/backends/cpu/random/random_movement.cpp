@@ -182,7 +182,7 @@ Value Generator::gather(const Value& x) {
   Shape shape = x.shape();
   shape[at(axis)] = count;
   require(fits(shape));
-  // Windows of one place along the axis, whole in the other dimensions; some places are outside.
+  // Windows of size one along the axis and full size in the other dimensions; some are out of bounds.
   Value places = tame(like({count, 1}, DType::int32, true), 12);
   if (dice_.chance(60))
     places = made(lax::rem(lax::abs(places.array), number(DType::int32, static_cast<double>(length))), 12, {});
@@ -224,7 +224,7 @@ Value Generator::scatter(const Value& x) {
     return joined(function(x.array, places.array, updates.array, numbers_of, {}), {x, updates});
   }
   require(!is_bool(x.dtype()));
-  // Places may repeat: up to `count` updates meet in one element.
+  // Indices may repeat: up to `count` updates go to one element.
   const auto terms = static_cast<double>(std::max<int64_t>(1, count));
   const double bound = x.bound + terms * updates.bound;
   if (is_inexact(x.dtype())) require(bound < 256);

@@ -1,5 +1,5 @@
-// Random programs, and their derivatives, divided among the devices of meshes give what they compute whole: each device
-// by itself on the reference backend, and all as lanes of one compiled program. Some of their values are constrained.
+// Random programs, and their derivatives, partitioned over meshes give the results of the unpartitioned program: one
+// device at a time on the reference backend, and as lanes of one compiled program. Some values have constraints.
 //
 // CAPIBARA_RANDOM_PROGRAMS sets how many are tried (500; with CAPIBARA_SHARE=N one in N of them), CAPIBARA_RANDOM_FIRST
 // the first seed.
@@ -30,7 +30,7 @@ const Mesh& some_mesh(Dice& dice) {
   return dice.pick(meshes);
 }
 
-// A specification that divides: for each axis of the mesh some dimension, or none.
+// A sharding that divides evenly: each axis of the mesh goes to some dimension, or none.
 std::optional<NamedSharding> some_sharding(Dice& dice, const Mesh& mesh, const ArrayType& type) {
   if (dice.chance(20)) return std::nullopt;
   NamedSharding sharding{"cpu", {}, mesh, {}, ""};
@@ -49,7 +49,7 @@ Arrays run_on(const std::string& name, const Program& program, std::span<const A
   return backend(name).compile(program)->execute(inputs, std::vector<bool>(inputs.size(), false));
 }
 
-// The same program with constraints on some of the values that its equations give.
+// The same program with sharding constraints on some of its equations' outputs.
 Program constrained(const Program& program, Dice& dice, const Mesh& mesh) {
   const std::vector<ArrayType> types = program.input_types();
   auto body = [&](std::span<const Array> in) {
@@ -78,7 +78,7 @@ Program constrained(const Program& program, Dice& dice, const Mesh& mesh) {
   return stage(body, types, program.name()).program;
 }
 
-// The shardings of one program follow from its seed.
+// The seed determines the shardings of a program.
 sharding::PartitionedProgram divided(const Program& given, uint64_t seed, Kind kind) {
   Dice dice(seed + 12345);
   const Mesh& mesh = some_mesh(dice);
@@ -102,7 +102,7 @@ Config with_eight_devices() {
   return settings;
 }
 
-// Sums of parts are rounded in another order; exact results stay exact, but for the sign of a zero that is summed.
+// Partial sums round in another order; exact results stay exact, except for the sign of a zero sum.
 std::vector<double> loosened(std::vector<double> tolerances) {
   for (double& tolerance : tolerances) tolerance = std::max(4 * tolerance, 1e-300);
   return tolerances;

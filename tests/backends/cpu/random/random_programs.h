@@ -1,5 +1,5 @@
-// Random programs with inputs and error bounds, the comparison of two ways to run them, and their reduction to small
-// ones.
+// Random programs with inputs and error bounds, the comparison of two implementations, and reduction to small
+// programs.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -13,7 +13,7 @@
 
 namespace capibara::random_programs {
 
-// Numbers drawn from a seed, the same on every machine.
+// Random numbers from a seed, the same on every machine.
 class Dice {
  public:
   explicit Dice(uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15u + 1) {}
@@ -35,34 +35,34 @@ struct RandomProgram {
   uint64_t seed = 0;
   Program program;
   Arrays inputs;
-  std::vector<double> tolerances;  // one per output: the greatest difference allowed; 0: the same bits
+  std::vector<double> tolerances;  // one per output: the maximum difference; 0: identical bits
 };
 
-// Programs for meshes have sizes that meshes divide, and more of what a partition treats in ways of its own; smooth
-// ones are such programs in float64, which have derivatives.
+// Programs for meshes have sizes that meshes divide, and more operations that the partitioner treats specially; smooth
+// ones are programs for meshes in float64 that have derivatives.
 enum class Kind { any, for_meshes, smooth };
 
-// Everything follows from the seed: about one program in twenty works on arrays large enough for several threads.
+// The seed determines everything. About one program in twenty works on arrays large enough for several threads.
 RandomProgram make_random_program(uint64_t seed, Kind kind = Kind::any);
 
-// A concrete array of a strong type from doubles (pairs for complex types), converted.
+// A concrete, strongly typed array converted from doubles (pairs for complex types).
 Array array_of(const ArrayType& type, const std::vector<double>& parts);
 
-// Equations of a program, those of its nested programs included.
+// The number of equations in a program, including nested programs.
 int equation_count(const Program& program);
 
 using Runner = std::function<Arrays(const Program&, std::span<const Array>)>;
 
-// Empty where the outputs agree within their tolerances. NaN agrees with NaN.
+// Empty if the outputs agree within their tolerances. NaN agrees with NaN.
 std::string difference(const Arrays& got, const Arrays& want, const std::vector<double>& tolerances);
-// The same for one way to run a program against another; what it throws is a difference.
+// Compares two runners on a program; an exception counts as a difference.
 std::string difference(const RandomProgram& program, const Runner& trusted, const Runner& tried);
 
-// The smallest program found, by leaving out outputs and equations, for which the two runners still differ.
+// Removes outputs and equations; returns the smallest program found for which the two runners still differ.
 RandomProgram shrink(RandomProgram program, const Runner& trusted, const Runner& tried);
 
-// The gradient of a sum over what a program of floats returns, or where it has none (while loops) its forward
-// derivative; without a program where it has neither. Tolerances follow from the size of what the trusted runner gives.
+// The gradient of a sum over a program's float results, or its forward derivative if it has no gradient (while loops);
+// no program if it has neither. Tolerances follow from the magnitude of the trusted runner's results.
 RandomProgram derivative(const RandomProgram& program, const Runner& trusted);
 
 // Seed, program, small inputs.

@@ -39,15 +39,15 @@ Arrays run_on_reference(const Program& program, std::span<const Array> inputs) {
 }
 Arrays run_on_cpu(const Program& program, std::span<const Array> inputs) { return run_on("cpu", program, inputs); }
 
-// Whether two numbers are both NaN, or have the same bytes. Which of two NaN a sum keeps is for the compiler to choose,
-// and on x86_64 it chose differently for four rows of a matrix and for one.
+// True if both numbers are NaN, or their bytes are equal. The compiler chooses which of two NaN a sum keeps, and on
+// x86_64 its choice differed between four rows of a matrix and one.
 bool same_number(DType dtype, const std::byte* a, const std::byte* b, int64_t i) {
   const double x = load_as<double>(dtype, a, i), y = load_as<double>(dtype, b, i);
   const auto size = static_cast<std::size_t>(storage_size(dtype));
   return (x != x && y != y) || std::memcmp(a + i * storage_size(dtype), b + i * storage_size(dtype), size) == 0;
 }
 
-// Empty where all bytes are equal, those of NaN apart.
+// Empty if all bytes are equal, except for NaN.
 std::string other_bytes(const Arrays& got, const Arrays& want) {
   for (std::size_t i = 0; i < got.size(); ++i) {
     const DType dtype = got[i].dtype();
@@ -63,7 +63,7 @@ std::string other_bytes(const Arrays& got, const Arrays& want) {
   return "";
 }
 
-// The same arrays in memory that no one else holds, `elements` behind where an allocation starts.
+// Copies of the arrays in memory of their own, at an offset of `elements` in the allocation.
 Arrays copies(const Arrays& arrays, int64_t elements) {
   Arrays result;
   for (const Array& array : arrays) {
@@ -77,7 +77,7 @@ Arrays copies(const Arrays& arrays, int64_t elements) {
   return result;
 }
 
-// A backend with one fault: it takes one primitive for another.
+// A program with one fault: one primitive is replaced by another.
 Program confused(const Program& program, const std::string& from, const std::string& to);
 Attr confused(const Attr& attr, const std::string& from, const std::string& to) {
   if (const auto* program = attr.get_if<std::shared_ptr<const Program>>()) return Attr(confused(**program, from, to));
@@ -229,7 +229,7 @@ TEST(RandomPrograms, HoldEveryKindOfOperation) {
   }
 }
 
-// The harness itself: a fault is found, and the program that shows it comes down to the faulty operation.
+// Tests the harness: a fault is found, and the failing program is reduced to the faulty operation.
 TEST(RandomPrograms, ShowAFaultInOneOperation) {
   const std::pair<const char*, const char*> faults[] = {
       {"max", "min"},   {"mul", "add"},       {"reduce_max", "reduce_min"},
@@ -253,7 +253,7 @@ TEST(RandomPrograms, ShowAFaultInOneOperation) {
   }
 }
 
-// What random programs once showed, as small as it was made.
+// A failure found by random programs, reduced.
 TEST(RandomPrograms, FoundThatSumsOfNothingReadNothing) {
   const ArrayType type{{127, 0}, DType::float32, false, false, {}};
   Program program = stage(
@@ -271,7 +271,7 @@ TEST(RandomPrograms, FoundThatSumsOfNothingReadNothing) {
 
 volatile uint64_t running_seed = 0;
 
-// Generated code that crashes takes the process with it: say at least which program it was.
+// A crash in generated code kills the process: prints at least which program it was.
 extern "C" void say_seed(int signal) {
   char text[64];
   const int length = std::snprintf(text, sizeof text, "\nrandom programs: signal %d, seed %llu\n", signal,
@@ -283,7 +283,7 @@ extern "C" void say_seed(int signal) {
 
 TEST(RandomPrograms, CpuAgreesWithReferenceSlow) {
   if (!cpu::has_compiler()) GTEST_SKIP() << "no code generator";
-  setenv("CAPIBARA_CACHE", "off", 0);  // every program is compiled, and the user's folder left alone
+  setenv("CAPIBARA_CACHE", "off", 0);  // compiles every program, and keeps the user's cache folder untouched
   for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) std::signal(signal, say_seed);
   const uint64_t first = setting("CAPIBARA_RANDOM_FIRST", 1), count = setting("CAPIBARA_RANDOM_PROGRAMS", 500);
   const int threads = thread_count();
@@ -329,7 +329,7 @@ TEST(RandomPrograms, CpuAgreesWithReferenceSlow) {
       ADD_FAILURE() << "seed " << seed << ": " << text
                     << "\nsmallest: " << difference(small, run_on_reference, run_on_cpu) << "\n"
                     << describe(small);
-    } catch (const std::exception& error) {  // the reference itself cannot run it
+    } catch (const std::exception& error) {  // the reference backend cannot run it
       ADD_FAILURE() << "seed " << seed << ": " << text << "\nnot made smaller: " << error.what() << "\n"
                     << describe(program);
     }

@@ -1,4 +1,4 @@
-// The operations of random programs that join elements along axes: reductions, rows, prefixes, sorting, contractions.
+// The operations of random programs along axes: reductions, row operations, cumulative sums, sorting, contractions.
 #include "backends/cpu/random/random_generator.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ double count_along(const Value& x, const Ints& axes) {
   return static_cast<double>(count);
 }
 
-// The result of a reduction stretched to the shape of its operand again.
+// The result of a reduction broadcast back to the shape of its operand.
 Array stretched(const Array& reduced, const Shape& shape, const Ints& axes) {
   Ints places;
   for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
@@ -40,7 +40,7 @@ bool small_float(DType dtype) { return is_floating(dtype) && bits(dtype) < 16; }
 
 }  // namespace
 
-// Operands are scaled down so that the sum stays in the range of narrow types.
+// Operands are scaled down to keep the sum in the range of narrow types.
 Value Generator::sum(const Value& given, const Ints& axes) {
   const double terms = std::max(1.0, count_along(given, axes));
   const DType dtype = given.dtype();
@@ -97,10 +97,10 @@ Value Generator::reduction(const Value& x) {
                                       : lax::reduce_xor(x.array, {axes});
     return made(result, std::exp2(bits(dtype)), {});
   }
-  require(terms > 0 || is_integer(dtype));  // of nothing: the ends of the range
+  require(terms > 0 || is_integer(dtype));  // an empty one gives the end of the type's range
   const double bound = terms > 0 ? x.bound : std::exp2(bits(dtype));
   if (kind == 6) {
-    // A reduction that only its body describes.
+    // A reduction that is described only by its body.
     auto smaller = [](const Array& a, const Array& b) { return lax::min(a, b); };
     return made(lax::reduce(x.array, number(dtype, is_unsigned(dtype) ? 3 : 1), smaller, axes), std::max(3.0, bound),
                 x.error);
@@ -197,7 +197,7 @@ Value Generator::contraction(const Value& given) {
   DotDimensionNumbers numbers;
   const int64_t contracted = axis_of(given);
   numbers.lhs_contracting = {contracted};
-  // The other operand: the batch dimension, if any, the contracted one and a free one, in any order.
+  // The other operand: the batch dimension, if any, the contracting one and a free one, in any order.
   std::vector<std::pair<int64_t, char>> dims = {{given.shape()[at(contracted)], 'c'}};
   if (given.rank() > 1 && dice_.chance(40)) {
     const int64_t batch = (contracted + 1) % given.rank();
@@ -256,7 +256,7 @@ Value Generator::window(const Value& given) {
   lax::WindowOptions options;
   options.strides = strides;
   if (dice_.chance(60)) {
-    // VALID: padding would put the ends of the range into results.
+    // VALID: padding would put the end of the type's range into results.
     return made(dice_.chance(50) ? lax::reduce_window_max(given.array, window, options)
                                  : lax::reduce_window_min(given.array, window, options),
                 given.bound, given.error);

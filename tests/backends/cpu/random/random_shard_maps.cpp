@@ -1,4 +1,4 @@
-// Functions of one device's rows [24, 2], each operation of which keeps that shape: 24 divides among 2, 3, 4, 6 and 8.
+// Functions of one device's rows [24, 2]; each operation keeps that shape: 24 is divisible by 2, 3, 4, 6 and 8.
 #include "backends/cpu/random/random_shard_maps.h"
 
 #include <capibara/collective.h>
@@ -23,14 +23,14 @@ constexpr int64_t rows = 24, cols = 2;
 
 Array number(double value) { return Array(static_cast<float>(value)); }
 
-// One choice after the other, all from the seed.
+// A sequence of choices determined by the seed.
 struct Choices {
   std::mt19937_64 bits;
   int64_t below(int64_t count) { return static_cast<int64_t>(bits() % static_cast<uint64_t>(count)); }
   bool one_in(int64_t count) { return below(count) == 0; }
 };
 
-// Where an operation runs: the axes of its mesh, one of them, and the weights of the function.
+// The context of an operation: its mesh, some axes of the mesh, and the weights of the function.
 struct Scene {
   Mesh mesh;
   AxisNames some;  // one axis or several, in some order
@@ -73,9 +73,9 @@ Array column_means(const Array& x) {
 struct Operation {
   const char* name;
   Array (*apply)(const Array& x, const Array& y, const Scene& scene);
-  bool row_by_row = false;      // each row by itself, wherever it is
-  bool differentiable = true;   // in reverse
-  bool unchecked_only = false;  // refused by jax where types say what varies
+  bool row_by_row = false;      // rows do not depend on each other or on their device
+  bool differentiable = true;   // in reverse mode
+  bool unchecked_only = false;  // rejected by jax with varying types
 };
 
 Array scaled(const Array& x, double by) { return lax::mul(x, lax::full_like(x, number(by))); }
@@ -207,7 +207,7 @@ const Operation operations[] = {
      }},
 };
 
-// Small numbers, of which no two are the same.
+// Small random numbers.
 Array random_array(Choices& choices, const Shape& shape) {
   std::vector<float> values(static_cast<std::size_t>(element_count(shape)));
   for (float& value : values) value = static_cast<float>(choices.below(2001) - 1000) / 700.0f;
@@ -236,7 +236,7 @@ AxisNames some_axes(Choices& choices, const Mesh& mesh) {
 
 struct Step {
   const Operation* operation;
-  std::size_t x, y;  // among the values so far
+  std::size_t x, y;  // indices into the values so far
   AxisNames some;
   int64_t draw;
 };
@@ -262,7 +262,7 @@ Plan make_plan(Choices& choices) {
   return plan;
 }
 
-// The last value of the steps; `on_devices`: every value varies over all axes, so that loops take any of them.
+// The last value of the steps; `on_devices`: every value varies over all axes, so loops accept any of them.
 Array run_steps(const Plan& plan, const Array& x, const Array& weights, bool on_devices) {
   Arrays values{x};
   for (const Step& step : plan.steps) {

@@ -11,13 +11,13 @@ namespace capibara::random_shard_maps {
 struct RandomMap {
   Program program;  // one shard_map, or the gradient of one
   Arrays inputs;
-  Program whole;     // the same function without shard_map, where it treats each row alone; else undefined
+  Program whole;     // the function without shard_map, if it treats rows independently; else undefined
   std::string text;  // the operations, for messages
 };
 
 RandomMap make_random_map(uint64_t seed);
 
-// The operations that a function can be made of.
+// The names of all operations that functions are made of.
 std::vector<std::string> operation_names();
 
 }  // namespace capibara::random_shard_maps

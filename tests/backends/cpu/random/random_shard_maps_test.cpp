@@ -1,5 +1,5 @@
-// Random shard_maps: lanes, compiled, are equal to each device by itself on the reference backend, to what their text
-// says, and to the function of the whole where it is defined.
+// Random shard_maps: compiled lanes agree with one device at a time on the reference backend, with their StableHLO
+// text read back, and with the function of the whole array where it is defined.
 //
 // CAPIBARA_RANDOM_PROGRAMS sets how many are tried (500; with CAPIBARA_SHARE=N one in N of them), CAPIBARA_RANDOM_FIRST
 // the first seed.
@@ -27,7 +27,7 @@ Arrays run(const char* name, const Program& program, const Arrays& inputs) {
   return backend(name).compile(program)->execute(inputs, std::vector<bool>(inputs.size(), false));
 }
 
-// Nothing, or where two lists of arrays differ by more than rounding.
+// Empty, or the first position where two lists of arrays differ by more than rounding.
 std::string difference(const Arrays& got, const Arrays& want) {
   if (got.size() != want.size()) return concat(got.size(), " results, not ", want.size());
   for (std::size_t i = 0; i < got.size(); ++i) {

@@ -1,4 +1,4 @@
-// Comparing two runs of a random program, and making a program that shows a difference small.
+// Compares two runs of a random program, and reduces a program that shows a difference.
 #include "backends/cpu/random/random_programs.h"
 
 #include "core/array/element.h"
@@ -51,7 +51,7 @@ std::string difference(const Array& got, const Array& want, double tolerance) {
   const bool inexact = is_inexact(got.dtype());
   std::vector<double> a, b;
   if (inexact) a = parts_of(got), b = parts_of(want);
-  // A negative tolerance is relative to the greatest element.
+  // A negative tolerance is relative to the largest element.
   if (tolerance < 0) {
     double greatest = 0;
     for (double x : b) greatest = std::max(greatest, std::isfinite(x) ? std::abs(x) : 0);
@@ -66,7 +66,7 @@ std::string difference(const Array& got, const Array& want, double tolerance) {
     for (std::size_t part = 0; inexact && part < parts; ++part) {
       const double x = a[at(i) * parts + part], y = b[at(i) * parts + part];
       if (std::isnan(x) && std::isnan(y)) continue;
-      // Parts of complex products are sums, which may be fused with what follows: their zeros have no sure sign.
+      // Parts of complex products are sums, which may be fused with later operations: a zero may have either sign.
       const bool same_sign = parts == 2 || std::signbit(x) == std::signbit(y);
       const bool same = tolerance == 0 ? x == y && same_sign : x == y || std::abs(x - y) <= tolerance;
       if (!same) agrees = false, worst = std::max(worst, std::abs(x - y));
@@ -81,14 +81,14 @@ std::string difference(const Array& got, const Array& want, double tolerance) {
                 "; greatest difference ", worst, ", allowed ", tolerance);
 }
 
-// The tolerance of a value in the middle of a program, of which nothing is known.
+// The tolerance of an intermediate value, whose error is unknown.
 double loose(const ArrayType& type) {
   if (!is_inexact(type.dtype)) return 0;
   const double eps = finfo(real_dtype(type.dtype)).eps;
   return eps > 0.1 ? -0.5 : eps > 1e-4 ? -0.05 : -1e-3;
 }
 
-// Without what no one reads.
+// Removes dead equations and unused inputs.
 RandomProgram pruned(const RandomProgram& p) {
   DceProgram dce = dce_program(p.program, std::vector<bool>(p.program.outputs().size(), true));
   RandomProgram result = p;
@@ -130,14 +130,14 @@ RandomProgram cut(const RandomProgram& p, std::size_t e, const Runner& trusted) 
   return pruned(result);
 }
 
-// Loops end because of int32 numbers: those stay as they are.
+// int32 scalars terminate loops, so they are kept.
 bool counts(const Program& program, const Equation& equation) {
   return std::any_of(equation.outputs.begin(), equation.outputs.end(), [&](Var output) {
     return !output.dropped() && program.type(output).shape.empty() && program.type(output).dtype == DType::int32;
   });
 }
 
-// Equation number `place`, counted through nested programs, replaced by one of its operands or by zeros.
+// Replaces equation number `place`, counting nested programs, by one of its operands or by zeros.
 class Simplifier {
  public:
   Simplifier(int place, bool zeros) : place_(place), zeros_(zeros) {}
@@ -276,7 +276,7 @@ class Shrinker {
     for (const Equation& equation : all.program.equations()) {
       for (Var output : equation.outputs) {
         if (output.dropped() || all.program.outputs()[0] == Atom(output)) continue;
-        if (is_key(all.program.type(output).dtype)) continue;  // has no elements to compare
+        if (is_key(all.program.type(output).dtype)) continue;  // its elements cannot be compared
         if (accept(with_outputs(all, {Atom(output)}, {loose(all.program.type(output))}))) return true;
       }
     }

@@ -1,4 +1,4 @@
-// A value of a random program, with bounds on its size and on how far two right results may differ.
+// A value of a random program, with bounds on its magnitude and on the difference of two correct results.
 #pragma once
 
 #include <capibara/array.h>
@@ -9,7 +9,7 @@ namespace capibara::random_programs {
 
 inline constexpr int max_nesting = 2;
 
-// How far two right results may differ: a number, and a multiple of the error of the carries of each loop around.
+// The maximum difference of two correct results: a number, and a multiple of the carries' error in each enclosing loop.
 struct Error {
   double own = 0;
   std::array<double, max_nesting> gain{};
@@ -26,9 +26,9 @@ Error greatest(const Error& a, const Error& b);
 
 struct Value {
   Array array;
-  double bound = 0;  // of the magnitude of every element
+  double bound = 0;  // on the magnitude of every element
   Error error;
-  bool product = false;  // a sum may take it in unrounded
+  bool product = false;  // a sum may fuse it unrounded
 
   bool exact() const { return error.none(); }
   DType dtype() const { return array.dtype(); }
@@ -37,7 +37,7 @@ struct Value {
   int64_t size() const { return array.size(); }
 };
 
-// Thrown where an operation was drawn that does not suit its operands.
+// Thrown if a drawn operation does not fit its operands.
 struct Unfit {};
 
 }  // namespace capibara::random_programs

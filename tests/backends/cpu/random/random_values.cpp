@@ -1,5 +1,5 @@
-// Values of random programs: drawing them, keeping them small, converting and reshaping them to what an operation
-// takes.
+// Values of random programs: drawing them, keeping them small, converting and reshaping them to an operation's
+// operands.
 #include "backends/cpu/random/random_generator.h"
 
 #include "core/array/element.h"
@@ -15,7 +15,7 @@ namespace capibara::random_programs {
 
 namespace {
 
-constexpr double ordinary = 16;  // values greater than this are scaled down before they are kept
+constexpr double ordinary = 16;  // larger values are scaled down before they are kept
 
 Shape without_units(const Shape& shape) {
   Shape result;
@@ -79,8 +79,8 @@ Value Generator::summed(const Array& array, const Value& x, const Value& y) {
 }
 
 Array Generator::number(DType dtype, double value) {
-  // Compiled programs keep complex numbers times one, infinities included, as XLA's do; the definition makes NaN of
-  // some.
+  // Compiled programs, like XLA's, leave complex numbers times one unchanged, including infinities; the definition
+  // gives NaN for some.
   if (is_complex(dtype) && value == 1) value = 0.75;
   return array_of(ArrayType{{}, dtype, false, false, {}}, {value, 0});
 }
@@ -93,7 +93,7 @@ Value Generator::constant(DType dtype, const Shape& shape) {
   return made(shape.empty() ? scalar : lax::broadcast(scalar, shape), 8, {});
 }
 
-// Later values are drawn more often, so that programs become deep.
+// Later values are drawn more often, which makes programs deep.
 Value Generator::pick() {
   const double place = dice_.chance(20) ? 0 : dice_.real(0, 1);
   const auto count = static_cast<double>(scope_->pool.size());
@@ -129,7 +129,7 @@ Value Generator::tame(const Value& x, double limit) {
   }
   if (is_floating(dtype) && dice_.chance(25)) {
     Array low = number(dtype, -limit), high = number(dtype, limit);
-    // The bound itself must be a number of the type.
+    // The bound itself must be representable in the type.
     const double rounded = high.item<double>();
     if (rounded <= limit) return made(lax::clamp(low, x.array, high), limit, x.error);
   }
@@ -164,7 +164,7 @@ Value Generator::shaped(const Value& x, const Shape& shape) {
   if (have == want) return moved(lax::reshape(x.array, shape), x);
   if (have == 0) return constant(x.dtype(), shape);
   if (have == 1) return moved(lax::broadcast_in_dim(lax::reshape(x.array, {}), shape, {}), x);
-  // The dimensions of x in order among those of the shape.
+  // Matches the dimensions of x, in order, with those of the shape.
   const Shape dims = without_units(x.shape());
   Ints places;
   for (std::size_t d = 0; d < shape.size() && places.size() < dims.size(); ++d) {
@@ -199,7 +199,7 @@ Value Generator::shaped(const Value& x, const Shape& shape) {
   }
 }
 
-// The elements of a vector again and again.
+// The elements of a vector, repeated.
 Value Generator::repeated(const Value& flat, int64_t count) {
   const int64_t length = flat.size();
   if (dice_.chance(40)) {
@@ -235,7 +235,7 @@ int64_t Generator::axis_of(const Value& x) {
 }
 
 bool Generator::fits(const Shape& shape) const {
-  // An empty array may be padded: its other dimensions count too.
+  // An empty array may be padded, so its other dimensions count too.
   int64_t elements = scope_->repeats;
   for (int64_t size : shape) elements *= std::max<int64_t>(1, size);
   return elements <= max_elements_;
@@ -244,7 +244,7 @@ bool Generator::fits(const Shape& shape) const {
 void Generator::keep(const Value& given) {
   Value value = given;
   if (is_inexact(value.dtype()) && value.bound > ordinary) value = tame(value, ordinary);
-  // An error that is a large part of the value tells nothing.
+  // A value with a large relative error is useless.
   const double allowed = is_inexact(value.dtype()) && finfo(real_dtype(value.dtype())).eps > 1e-5 ? 0.1 : 1e-3;
   if (value.error.own > allowed * std::max(value.bound, 0.1)) return;
   if (value.error.gain[0] > 1e3 || value.error.gain[1] > 1e3) return;
@@ -332,7 +332,7 @@ RandomProgram Generator::make() {
   if (kind_ == Kind::smooth) types[0].dtype = DType::float64;
   std::vector<double> bounds;
   for (const ArrayType& type : types) {
-    // Inputs: reals in [-2, 2], integers small or of any size.
+    // Inputs: reals in [-2, 2], small integers or integers of any size.
     double low = -2, high = 2;
     const bool wide = is_integer(type.dtype) && dice_.chance(30);
     if (is_integer(type.dtype)) {
@@ -367,7 +367,7 @@ RandomProgram Generator::make() {
     }
     equations_ = 0;
     steps(100);
-    // What no one reads is an output, and some of what others read as well.
+    // Unused values become outputs, and so do some of the used ones.
     for (std::size_t i = outer.pool.size(); i-- > 0 && outputs.size() < 12;) {
       const bool input = i < arrays.size();
       if (dice_.chance(input ? 8 : outer.uses[i] == 0 ? 85 : 12)) outputs.push_back(outer.pool[i]);
