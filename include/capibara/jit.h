@@ -70,6 +70,8 @@ Arrays abstract_arrays(const Types& types);
 
 namespace jax {
 
+struct ObjectOptions;
+
 // A program compiled for fixed argument types.
 template <class Result, class Arguments>
 class Compiled {
@@ -91,6 +93,12 @@ class Compiled {
   ProgramCost cost_analysis() const { return capibara::detail::jit_entry_cost(*entry_); }
   // As planned by the backend; absent if it does not plan.
   std::optional<MemoryUse> memory_analysis() const { return capibara::detail::compile_jit_entry(*entry_).memory; }
+  const TreeDef& in_tree() const { return capibara::detail::jit_entry_input_structure(*entry_); }
+  const TreeDef& out_tree() const { return capibara::detail::jit_entry_structure(*entry_); }
+  // Writes the program as an object file and its header. <capibara/object_code.h> has the options and the definition.
+  template <class Options = ObjectOptions>
+  void write_object(const std::string& object_path, const std::string& header_path, const Options& options = {},
+                    const std::string& weights_path = "") const;
 
  private:
   std::shared_ptr<const capibara::detail::JitEntry> entry_;

@@ -49,4 +49,13 @@ ObjectCode compile_object(const Lowered<Result, Arguments>& lowered, const Objec
                         result_names(lowered.out_tree()));
 }
 
+template <class Result, class Arguments>
+template <class Options>
+void Compiled<Result, Arguments>::write_object(const std::string& object_path, const std::string& header_path,
+                                               const Options& options, const std::string& weights_path) const {
+  compile_object(program(), options, argument_names(TreeDef::tuple({in_tree(), TreeDef::dict({}, {})})),
+                 result_names(out_tree()))
+      .write(object_path, header_path, weights_path);
+}
+
 }  // namespace capibara::jax

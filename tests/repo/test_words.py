@@ -55,7 +55,9 @@ def found(text, words=WORDS):
 
 
 # Comments speak of hardware and of algorithms too: caches have ways, programs are on their way to machine code, signs are divided out.
-ORDINARY = [r"(?<=in )turn", r"turn(?:s|ed|ing)? (?:\S+ ){0,12}(?:into|on|off)", r"(?:the same|this|its|their|the best|along the|half-|has|number of) ?-?ways?",
+ORDINARY = [r"(?<=in )turn",
+            r"turn(?:s|ed|ing)? (?:\S+ ){0,12}(?:into|on|off)",
+            r"(?:the same|this|its|their|the best|along the|half-|has|number of) ?-?ways?",
             r"divided (?:by|out|evenly)"]
 
 
@@ -112,7 +114,8 @@ def test_comments_have_the_words_of_the_field(folder):
 
 def test_a_word_in_a_comment_is_found(tmp_path):
     file = tmp_path / "a.cpp"
-    file.write_text('int turns = 1;  // the loop makes three turns\nconst char* text = "// nobody";\n// turns text into numbers, each in turn\n')
+    file.write_text('int turns = 1;  // the loop makes three turns\nconst char* text = "// nobody";\n'
+                    "// turns text into numbers, each in turn\n")
     assert [(line, word) for line, word, _ in found_in_comments(file)] == [(1, "turns")]
     file = tmp_path / "b.py"
     file.write_text('"""What\nis asked of it."""\nasked = 1  # further\n')
