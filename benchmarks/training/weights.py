@@ -21,7 +21,7 @@ import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import training
 
-KINDS = ("float32", "bfloat16", "int8", "int4")
+KINDS = ("float32", "bfloat16", "int8", "int4", "vq")
 BOOK = Path(__file__).resolve().parents[2] / "examples/data/pride_and_prejudice.txt"
 LEAST_SPEEDUP, LOSSES = 1.6, {"int8": 0.01, "int4": 0.04}
 

@@ -49,6 +49,7 @@ ObjectCode compile_object(const Lowered<Result, Arguments>& lowered, const Objec
                         result_names(lowered.out_tree()));
 }
 
+// Writes a compiled program as an object file and its header; the weights too, if they are external.
 template <class Result, class Arguments>
 template <class Options>
 void Compiled<Result, Arguments>::write_object(const std::string& object_path, const std::string& header_path,

@@ -15,7 +15,7 @@ def require_parameters(operation, params):
 
 
 def convert_weights(params: object, weights: str) -> "dict[str, _jax.Array]":
-    """Parameters with weights in 'float32', 'bfloat16', 'int8' or 'int4': codes with scales, which the model multiplies by directly."""
+    """Parameters with weights in 'float32', 'bfloat16', 'int8', 'int4' or 'vq': codes, which the model multiplies by directly."""
     require_parameters("convert_weights", params)
     require_text("convert_weights", "weights", weights)
     return _native.convert_weights(params, weights)

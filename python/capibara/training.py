@@ -25,6 +25,7 @@ from capibara._weights import require_parameters as _require_parameters
 from capibara._weights import save_weights as save_weights  # noqa: F401
 from capibara.core.tpu._models import assumed as _assumed
 from capibara.core.tpu._models import describe as _describe
+from capibara.core.tpu._quantization import quantize_model as quantize_model  # noqa: F401
 from capibara.data_loading import DataLoader as DataLoader  # noqa: F401
 from capibara.gradient_checkpointing import enable_gradient_checkpointing as enable_gradient_checkpointing
 from capibara.model import Batches as _Batches
@@ -398,7 +399,7 @@ class Trainer:
                weights: str = "float32") -> str:
         """The text that the model generates after a prompt, as str; invalid UTF-8 is replaced.
 
-        `weights` is their storage format during generation: float32, bfloat16, int8 or int4.
+        `weights` is their storage format during generation: float32, bfloat16, int8, int4 or vq.
         """
         if not self._tokens_only:
             raise TypeError(f"Trainer.sample: {self._made.name} writes no text; only a LanguageModel does (argument 'model' of Trainer)")
@@ -406,8 +407,9 @@ class Trainer:
             raise ValueError("Trainer.sample: there is no tokenizer before train() has read text")
         if not isinstance(prompt, (str, bytes)):
             raise TypeError(f"Trainer.sample: expected a str (argument 'prompt'), got {prompt!r}")
-        if not isinstance(weights, str) or weights not in ("float32", "bfloat16", "int8", "int4"):
-            raise ValueError(f"Trainer.sample: expected 'float32', 'bfloat16', 'int8' or 'int4' (argument 'weights'), got {weights!r}")
+        if not isinstance(weights, str) or weights not in ("float32", "bfloat16", "int8", "int4", "vq"):
+            raise ValueError("Trainer.sample: expected 'float32', 'bfloat16', 'int8', 'int4' or 'vq' (argument 'weights'), "
+                             f"got {weights!r}")
         for name, value in (("max_new_tokens", max_new_tokens), ("temperature", temperature), ("top_k", top_k), ("seed", seed)):
             require_number("Trainer.sample", name, value, least=0, whole=name != "temperature")
         prompt = self.tokenizer.encode(prompt)

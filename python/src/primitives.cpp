@@ -233,12 +233,12 @@ nb::object call_jvp(const Primitive& self, nb::sequence primals, nb::sequence ta
   for (nb::handle item : tangents) directions.push_back(tangent_of(item, name));
   const Attrs attrs = attrs_of(params);
   const JvpResult result = self->jvp({self, inputs, directions, attrs});
-  nb::list out, tangents;
+  nb::list out, out_tangents;
   for (const Array& array : result.primals) out.append(wrap(array));
   for (std::size_t i = 0; i < result.tangents.size(); ++i)
-    tangents.append(zero_or_wrapped(result.tangents[i], result.primals[i].type()));
+    out_tangents.append(zero_or_wrapped(result.tangents[i], result.primals[i].type()));
   const bool multiple = self->traits.multiple_results;
-  return nb::make_tuple(one_or_list(out, multiple), one_or_list(tangents, multiple));
+  return nb::make_tuple(one_or_list(out, multiple), one_or_list(out_tangents, multiple));
 }
 
 nb::object call_transpose(const Primitive& self, nb::handle cotangents, nb::args args, nb::kwargs params) {

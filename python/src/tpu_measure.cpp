@@ -110,6 +110,10 @@ void bind_quantized(nb::module_& m) {
   m.def("quantize_matrix", [](nb::handle matrix, int bits) {
     return wrap_matrix(tpu::quantize_matrix(to_array(matrix, "quantize_for_tpu"), bits));
   });
+  m.def("quantize_vectors", [](nb::handle matrix, int64_t dim, int64_t entries, int64_t stages) {
+    return wrap_matrix(kernels::quantize_vectors(to_array(matrix, "quantize_model"),
+                                                 {.dim = dim, .entries = entries, .stages = stages}));
+  });
   m.def("quantize", [](nb::handle matrix, const std::string& format, int64_t block, int64_t axis) {
     return wrap_matrix(
         kernels::quantize(to_array(matrix, "quantize"), {.format = format, .block = block, .axis = axis}));

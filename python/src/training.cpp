@@ -91,7 +91,7 @@ void bind_model(nb::module_& m) {
         return wrap_parameters(convert_weights(parameters_of(parameters, "convert_weights"), weights));
       },
       nb::arg("params"), nb::arg("weights"),
-      "Parameters with weights in 'float32', 'bfloat16', 'int8' or 'int4': codes with scales, multiplied as they are.");
+      "Parameters with weights in 'float32', 'bfloat16', 'int8', 'int4' or 'vq': codes, which matmuls read directly.");
   m.def("save_weights", [](const std::string& path, nb::handle parameters) {
     save_weights(path, parameters_of(parameters, "save_weights"));
   });

@@ -8,19 +8,21 @@
 
 namespace capibara::training {
 
-// The parameters of a language model with weights in "float32", "bfloat16", "int8" or "int4". Only matrices become
-// codes, in the format of kernels::QuantizedMatrix: the parameter NAME becomes NAME.codes and NAME.scale, and its
-// matmuls read the codes. All else stays float32.
+// The parameters of a language model with weights in "float32", "bfloat16", "int8", "int4" or "vq" (vectors of four in
+// two stages of 256 entries, four bits an element). Only matrices become codes, in the format of
+// kernels::QuantizedMatrix: the parameter NAME becomes NAME.codes and NAME.scale, with vq also NAME.codebook, and its
+// matmuls read the codes. All else stays float32, as do matrices too small for codebooks.
 Parameters convert_weights(const Parameters& parameters, const std::string& weights);
 
 struct QuantizeModelOptions {
-  int64_t block = 0;  // of int8: elements that share a scale; 0: all of an output
+  int64_t block = 0;                                        // of int8: elements that share a scale; 0: all of an output
+  kernels::QuantizeVectorsOptions vectors = {.stages = 2};  // of vq
   // Which parameters become codes; by default matrices whose names do not contain norm, bias, scale or embed. Those of
   // a LanguageModel are known.
   std::function<bool(const std::string& name, const ArrayType& type)> which = {};
 };
-// Any model with its matrices as codes, "int8" or "int4". A LanguageModel reads them directly. For other models the
-// programs of apply, loss and evaluate multiply by the codes wherever they multiply by the matrix or its transpose;
+// Any model with its matrices as codes, "int8", "int4" or "vq". A LanguageModel reads them directly. For other models
+// the programs of apply, loss and evaluate multiply by the codes wherever they multiply by the matrix or its transpose;
 // other uses of a matrix widen it. TypeError if the model has no parameters yet, ValueError if nothing
 // becomes codes.
 AnyModel quantize_model(const AnyModel& model, const std::string& format = "int8",

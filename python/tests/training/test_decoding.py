@@ -17,8 +17,13 @@ SHAPE = {"vocabulary": 64, "width": 32, "layers": ["attention+mlp", "mamba+mlp",
          "experts": 4, "state": 8}
 
 
-def widened(codes, scale, inputs):
+def widened(codes, scale, inputs, codebook=None):
     """Decodes [..., outputs, bytes] to [..., inputs, outputs] in numpy."""
+    if codebook is not None:  # codes [..., outputs, vectors, stages], codebook [..., stages, 1, entries, dim]
+        if codes.ndim == 4:
+            return np.stack([widened(*each[:2], inputs, each[2]) for each in zip(codes, scale, codebook)])
+        vectors = sum(codebook[stage, 0][codes[..., stage]] for stage in range(codes.shape[-1]))
+        return (vectors.reshape(len(codes), inputs) * scale).T
     if codes.dtype == np.int8:
         values, block = codes.astype(np.float32), inputs // scale.shape[-1]
     else:  # byte i of 16 has element i in its low half and i + 16 in its high half
@@ -36,18 +41,20 @@ def dequantized(stored, shapes):
             result[name] = oracle.numpy.asarray(values[name])
             continue
         table = name == "embedding"
-        whole = widened(values[name + ".codes"], values[name + ".scale"], shape[-1 if table else -2])
+        whole = widened(values[name + ".codes"], values[name + ".scale"], shape[-1 if table else -2], values.get(name + ".codebook"))
         result[name] = oracle.numpy.asarray(whole.T if table else whole)
         assert result[name].shape == tuple(shape)
     return result
 
 
-@pytest.mark.parametrize("weights", ["int8", "int4"])
+@pytest.mark.parametrize("weights", ["int8", "int4", "vq"])
 @pytest.mark.parametrize("prompt", [[7], [3, 1, 4, 1, 5, 9, 2, 6, 5]])
 def test_codes_generate_the_tokens_of_plain_jax(prompt, weights):
-    model = training.LanguageModel(**SHAPE)
+    # Codebooks of 256 vectors of four need larger matrices.
+    model = training.LanguageModel(**SHAPE if weights != "vq" else {**SHAPE, "vocabulary": 96, "width": 64, "hidden": 128})
     stored = training.convert_weights(model.init(jax.random.key(2)), weights)
-    assert str(stored["layers.2.moe.up.codes"].dtype) == {"int8": "int8", "int4": "uint8"}[weights]
+    assert str(stored["layers.2.moe.up.codes"].dtype) == {"int8": "int8", "int4": "uint8", "vq": "uint8"}[weights]
+    assert ("layers.2.moe.up.codebook" in stored) == ("embedding.codebook" in stored) == (weights == "vq")
     assert str(stored["norm.scale"].dtype) == "float32" and "layers.2.moe.up" not in stored
     found = training.Generator(model, stored, 40).generate(prompt, 12)
     params, config, tokens = dequantized(stored, model.shapes()), json.loads(model.to_json()), list(prompt)
@@ -82,8 +89,8 @@ def test_codes_lose_no_more_than_plain_rounding(weights, most):
 
 def test_files_of_codes_are_read_back_bit_by_bit(tmp_path):
     numpy_files = pytest.importorskip("safetensors.numpy")
-    model = training.LanguageModel(**SHAPE)
-    for weights in ("float32", "bfloat16", "int8", "int4"):
+    model = training.LanguageModel(**{**SHAPE, "width": 64, "hidden": 128})
+    for weights in ("float32", "bfloat16", "int8", "int4", "vq"):
         stored = training.convert_weights(model.init(jax.random.key(2)), weights)
         path = tmp_path / (weights + ".safetensors")
         training.save_weights(path, stored)
@@ -127,7 +134,7 @@ def test_files_of_codes_that_do_not_fit_are_refused_by_name(tmp_path):
 
 def test_other_weights_are_refused_by_name():
     params = training.LanguageModel(**SHAPE).init(jax.random.key(0))
-    with pytest.raises(ValueError, match="float32, bfloat16, int8 or int4, got 'int5'"):
+    with pytest.raises(ValueError, match="float32, bfloat16, int8, int4 or vq, got 'int5'"):
         training.convert_weights(params, "int5")
     with pytest.raises(ValueError, match="embedding"):
         training.convert_weights(training.convert_weights(params, "int8"), "int8")
@@ -151,3 +158,22 @@ def test_floats_times_bytes(dtype, rows, transposed):
         scale = np.abs(wide).max() * 127 * inner**0.5
         for function in (product, jax.jit(product)):
             np.testing.assert_allclose(np.asarray(function(x, jnp.asarray(w))), want, rtol=1e-5, atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("format, share, loss", [("int8", 0.27, 0.01), ("int4", 0.16, 0.15), ("vq", 0.2, 0.3)])
+def test_any_model_multiplies_by_codes(format, share, loss):
+    draws = np.random.default_rng(0)
+    params = {"up": draws.normal(size=(64, 128)).astype(np.float32), "bias": np.zeros(128, np.float32),
+              "down": draws.normal(size=(128, 64)).astype(np.float32)}
+    x = draws.normal(size=(5, 64)).astype(np.float32)
+
+    def apply(p, x):
+        return jnp.tanh(0.1 * (x @ p["up"]) + p["bias"]) @ p["down"]
+    made = training.quantize_model({"params": params, "apply": apply}, format)
+    whole = {name: np.asarray(leaf.array()) if name != "bias" else leaf for name, leaf in made.params.items()}
+    bytes_of = sum(leaf.nbytes for leaf in jax.tree.leaves(made.params))
+    assert bytes_of < share * sum(leaf.nbytes for leaf in params.values())
+    rounded = np.tanh(0.1 * (x @ whole["up"].astype(np.float64))) @ whole["down"]
+    np.testing.assert_allclose(made.apply(made.params, x), rounded, rtol=2e-4, atol=2e-4)
+    exact = np.tanh(0.1 * (x @ params["up"].astype(np.float64))) @ params["down"]
+    assert 0 < np.linalg.norm(rounded - exact) < loss * np.linalg.norm(exact)

@@ -237,6 +237,14 @@ CASES = {
         *[(lambda wrong=wrong: training.convert_weights(PARAMS, wrong), "weights", expected, got) for wrong, expected, got in [
             ("int3", "int8", "'int3'"), ("INT8", "int8", "'INT8'"), (8, "text", "8"), (None, "text", "None")]],
     ],
+    "quantize_model": [
+        *[(lambda wrong=wrong: training.quantize_model({"w": X}, wrong), "format", "'int8', 'int4' or 'vq'", repr(wrong))
+          for wrong in ("int5", "INT8", 8, None, "", ["int8"], "float32")],
+        (lambda: training.quantize_model({"bias": np.zeros(3)}), "model", "matrix", "tree of arrays"),
+        (lambda: training.quantize_model({"w": np.zeros((4, 4), np.float32)}, "vq"), "model", "matrix", "tree of arrays"),
+        (lambda: training.quantize_model(language()), "model", "parameters", "LanguageModel"),
+        (lambda: training.quantize_model({"w": np.full((64, 64), np.nan, np.float32)}), "matrix", "finite", "nan"),
+    ],
     "Trainer.train": [
         (lambda: trainer().train(None), "train_data", "iterable", "None"),
         (lambda: trainer().train(3), "train_data", "iterable", "3"),

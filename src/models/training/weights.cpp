@@ -22,7 +22,23 @@ namespace {
 
 constexpr const char* format_key = "capibara.codes";
 
-bool is_format(const std::string& text) { return text == "int8" || text == "int4"; }
+bool is_format(const std::string& text) { return text == "int8" || text == "int4" || text == "vq"; }
+
+// How matrices become codes.
+struct Format {
+  std::string name;
+  int64_t block = 0;
+  kernels::QuantizeVectorsOptions vectors = QuantizeModelOptions().vectors;
+
+  // False if a matrix cannot be split into vectors, or has fewer of them than the codebooks have entries. Experts have
+  // all of their matrices as codes or none.
+  bool fits(const Array& matrix, int64_t axis) const {
+    if (name != "vq") return true;
+    const int64_t own = vectors.dim * vectors.groups, rows = matrix.shape(-2), columns = matrix.shape(-1);
+    const bool splits = matrix.ndim() == 2 ? matrix.shape(axis) % own == 0 : rows % own == 0 && columns % own == 0;
+    return splits && rows * columns / vectors.dim >= 2 * vectors.entries * vectors.stages * vectors.groups;
+  }
+};
 
 // The contracted axis of a language model's matrix; -1 for parameters that are not matrices.
 int64_t summed_axis(const std::string& name, const Array& array) {
@@ -39,45 +55,48 @@ void store(Parameters& to, const std::string& name, const kernels::QuantizedMatr
 }
 
 // kernels::quantize, with the parameter's name in its errors.
-kernels::QuantizedMatrix quantized(const std::string& name, const Array& matrix,
-                                   const kernels::QuantizeOptions& options) {
+kernels::QuantizedMatrix quantized(const std::string& name, const Array& matrix, const Format& format, int64_t axis) {
   try {
-    return kernels::quantize(matrix, options);
+    if (format.name != "vq")
+      return kernels::quantize(matrix, {.format = format.name, .block = format.block, .axis = axis});
+    kernels::QuantizeVectorsOptions options = format.vectors;
+    options.axis = axis;
+    return kernels::quantize_vectors(matrix, options);
   } catch (const ValueError& error) {
     throw ValueError(concat("parameter '", name, "': ", error.what()));
   }
 }
 
 // A matrix, or one per expert [experts, inputs, outputs].
-void store_quantized(Parameters& to, const std::string& name, const Array& array, int64_t axis,
-                     const std::string& format, int64_t block) {
+void store_quantized(Parameters& to, const std::string& name, const Array& array, int64_t axis, const Format& format) {
   if (array.ndim() == 2) {
-    store(to, name, quantized(name, array, {.format = format, .block = block, .axis = axis}));
+    store(to, name, quantized(name, array, format, axis));
     return;
   }
-  Arrays codes, scales;
+  Arrays codes, scales, codebooks;
   for (int64_t expert = 0; expert < array.shape(0); ++expert) {
-    const auto one = quantized(name, lax::index_in_dim(array, expert, 0, false), {.format = format, .block = block});
+    const auto one = quantized(name, lax::index_in_dim(array, expert, 0, false), format, 0);
     codes.push_back(one.codes);
     scales.push_back(one.scale);
+    if (one.codebook) codebooks.push_back(*one.codebook);
   }
   to[name + ".codes"] = lax::stack(codes, 0);
   to[name + ".scale"] = lax::stack(scales, 0);
+  if (!codebooks.empty()) to[name + ".codebook"] = lax::stack(codebooks, 0);
 }
 
-Parameters language_codes(const char* operation, const Parameters& parameters, const std::string& format,
-                          int64_t block) {
+Parameters language_codes(const char* operation, const Parameters& parameters, const Format& format) {
   Parameters result;
   for (const auto& [name, array] : parameters) {
     if (!is_floating(array.dtype())) {
       throw ValueError(concat(operation, ": parameter '", name, "' has type ", to_string(array.type()),
                               "; expected floats, as they were trained"));
     }
-    const int64_t axis = is_format(format) ? summed_axis(name, array) : -1;
-    if (axis < 0)
-      result[name] = lax::convert_element_type(array, format == "bfloat16" ? DType::bfloat16 : DType::float32);
+    const int64_t axis = is_format(format.name) ? summed_axis(name, array) : -1;
+    if (axis < 0 || !format.fits(array, axis))
+      result[name] = lax::convert_element_type(array, format.name == "bfloat16" ? DType::bfloat16 : DType::float32);
     else
-      store_quantized(result, name, array, axis, format, block);
+      store_quantized(result, name, array, axis, format);
   }
   return result;
 }
@@ -100,7 +119,13 @@ ModelParts language_parts(ModelParts parts, const Parameters& parameters) {
       if (name != "embedding") own.erase(own.end() - 2);
       if (name == "embedding") own.pop_back();
       own.push_back("");
-      of[name + ".codes"] = of[name + ".scale"] = own;
+      of[name + ".scale"] = own;
+      if (parameters.count(name + ".codebook") != 0) {
+        of[name + ".codebook"] = std::vector<std::string>(own.begin(), own.end() - 2);
+        of[name + ".codebook"].resize(own.size() + 2);  // [..., stages, groups, entries, dim]
+        own.push_back("");
+      }
+      of[name + ".codes"] = own;
     }
     parts.logical_axes->of = std::move(of);
   }
@@ -147,12 +172,14 @@ ModelParts::Function on_codes(ModelParts::Function function, const CodedTypes& c
       {.name = name});
 }
 
-ModelParts coded_parts(const ModelParts& parts, const std::string& format, const QuantizeModelOptions& options) {
+ModelParts coded_parts(const ModelParts& parts, const Format& format, const QuantizeModelOptions& options) {
   CodedTypes coded;
   ModelParts made;
   made.name = parts.name;
   for (const auto& [name, array] : parts.parameters) {
-    if (!(options.which ? options.which(name, array.type()) : becomes_codes(name, array.type()))) {
+    const bool chosen =
+        options.which ? options.which(name, array.type()) : becomes_codes(name, array.type()) && format.fits(array, 0);
+    if (!chosen) {
       made.parameters[name] = array;
       continue;
     }
@@ -160,13 +187,16 @@ ModelParts coded_parts(const ModelParts& parts, const std::string& format, const
       throw ValueError(concat("quantize_model: expected matrices (argument 'which'), got ", to_string(array.type()),
                               " for the parameter '", name, "'"));
     }
-    store_quantized(made.parameters, name, array, 0, format, options.block);
+    store_quantized(made.parameters, name, array, 0, format);
     coded.emplace(name, array.type());
   }
   if (coded.empty()) {
-    throw ValueError(concat("quantize_model: ", parts.name, " has no matrix to quantize (argument 'model'); only ",
-                            "floating arrays of two dimensions are, whose names say nothing of norm, bias, scale or ",
-                            "embed"));
+    throw ValueError(
+        concat("quantize_model: ", parts.name, " has no matrix to quantize (argument 'model'); only ",
+               "floating arrays of two dimensions are, whose names say nothing of norm, bias, scale or ", "embed",
+               format.name == "vq" ? concat(", with a multiple of ", format.vectors.dim * format.vectors.groups,
+                                            " inputs and more vectors than the codebooks have entries")
+                                   : ""));
   }
   if (parts.apply) made.apply = on_codes(parts.apply, coded, "apply");
   if (parts.loss) made.loss = on_codes(parts.loss, coded, "loss");
@@ -232,9 +262,9 @@ bool is_part(const std::string& name, const Parameters& all, const char* ending)
 
 Parameters convert_weights(const Parameters& parameters, const std::string& weights) {
   if (weights != "float32" && weights != "bfloat16" && !is_format(weights)) {
-    throw ValueError(concat("convert_weights: weights are float32, bfloat16, int8 or int4, got '", weights, "'"));
+    throw ValueError(concat("convert_weights: weights are float32, bfloat16, int8, int4 or vq, got '", weights, "'"));
   }
-  return language_codes("convert_weights", parameters, weights, 0);
+  return language_codes("convert_weights", parameters, {.name = weights});
 }
 
 bool becomes_codes(const std::string& name, const ArrayType& type) {
@@ -249,14 +279,15 @@ bool becomes_codes(const std::string& name, const ArrayType& type) {
 
 AnyModel quantize_model(const AnyModel& model, const std::string& format, const QuantizeModelOptions& options) {
   if (!is_format(format))
-    throw ValueError(concat("quantize_model: expected 'int8' or 'int4' (argument 'format'), got '", format, "'"));
+    throw ValueError(concat("quantize_model: expected 'int8', 'int4' or 'vq' (argument 'format'), got '", format, "'"));
   ModelParts parts = model.parts();
   if (parts.parameters.empty()) {
     throw TypeError(concat("quantize_model: ", model.name(),
                            " has no parameters yet (argument 'model'); give it those that its init(key) makes"));
   }
-  if (!model.target<LanguageModel>() || options.which) return AnyModel(coded_parts(parts, format, options));
-  const Parameters coded = language_codes("quantize_model", parts.parameters, format, options.block);
+  const Format made{.name = format, .block = options.block, .vectors = options.vectors};
+  if (!model.target<LanguageModel>() || options.which) return AnyModel(coded_parts(parts, made, options));
+  const Parameters coded = language_codes("quantize_model", parts.parameters, made);
   return AnyModel(language_parts(std::move(parts), coded));
 }
 

@@ -46,12 +46,15 @@ AnyModel several() {
 TEST(QuantizeModel, ComputesWithWhatTheCodesStandFor) {
   const AnyModel model = several();
   const Array x = drawn(9, {3, 64});
-  for (const char* format : {"int8", "int4"}) {
-    const AnyModel made = quantize_model(model, format);
+  const QuantizeModelOptions options = {.vectors = {.entries = 32, .stages = 2}};  // `left` has 160 vectors
+  for (const char* format : {"int8", "int4", "vq"}) {
+    const AnyModel made = quantize_model(model, format, options);
     const Parameters& stored = made.parts().parameters;
     EXPECT_EQ(stored.count("up"), 0U);
     EXPECT_EQ(stored.at("bias").dtype(), DType::float32);
-    EXPECT_LT(parameter_bytes(stored), parameter_bytes(model.parts().parameters) * (format[3] == '8' ? 0.3 : 0.17));
+    EXPECT_LT(parameter_bytes(stored), parameter_bytes(model.parts().parameters) * (*format == 'v'     ? 0.25
+                                                                                    : format[3] == '8' ? 0.3
+                                                                                                       : 0.17));
     Parameters widened = model.parts().parameters;
     for (const char* name : {"up", "down", "left"})
       widened[name] = kernels::dequantize(*find_codes(stored, name, widened[name].shape(0)));

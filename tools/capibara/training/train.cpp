@@ -188,7 +188,7 @@ std::vector<OptionRow> sampling_rows(bool with_prompt) {
       {"temperature", "X", "0: always the likeliest token", "0.8"},
       {"top-k", "N", "likeliest tokens that one is drawn from; 0: all", "40"},
       {"seed", "N", "of the draws", "0"},
-      {"weights", "KIND", "how they are stored meanwhile: float32, bfloat16, int8 or int4", "float32"},
+      {"weights", "KIND", "how they are stored while sampling: float32, bfloat16, int8, int4 or vq", "float32"},
   };
   if (with_prompt) rows.insert(rows.begin(), {"prompt", "TEXT", "that the text goes on from", "a new line"});
   return rows;

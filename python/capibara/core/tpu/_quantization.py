@@ -54,6 +54,31 @@ def quantize_weight(weight, bits=8):
     return QuantizedWeight(*_core.tpu.quantize_matrix(jnp.asarray(weight), bits))
 
 
+_VECTOR, _ENTRIES, _STAGES = 4, 256, 2  # as convert_weights(params, "vq"): four bits per element
+
+
+def _as_vectors(weight):
+    """A matrix as indices of vectors in codebooks; None if it cannot be split into vectors or has too few of them."""
+    if weight.shape[0] % _VECTOR or weight.size // _VECTOR < 2 * _ENTRIES * _STAGES:
+        return None
+    return QuantizedWeight(*_core.tpu.quantize_vectors(jnp.asarray(weight), _VECTOR, _ENTRIES, _STAGES))
+
+
+def quantize_model(model: object, format: str = "int8") -> object:
+    """Any model with its matrices as codes: "int8" (a scale per output), "int4" (per 32 inputs) or "vq" (two codebooks of 256 vectors).
+
+    A tree of arrays returns a tree: `x @ weight` multiplies by the codes, `weight.array()` is the rounded matrix. For any other model that
+    as_model takes and that has params, the result is a Model whose functions multiply by the codes wherever the model multiplies by a
+    matrix or its transpose; other uses of a matrix get it dequantized. Norms, biases, embeddings, and with "vq" matrices too small for a
+    codebook, stay unchanged. Raises ValueError if nothing is quantized, and for non-finite values. For the parameters of a
+    LanguageModel use convert_weights.
+    """
+    formats = {"int8": lambda leaf: quantize_weight(leaf, 8), "int4": lambda leaf: quantize_weight(leaf, 4), "vq": _as_vectors}
+    if not isinstance(format, str) or format not in formats:
+        raise ValueError(f"quantize_model: expected 'int8', 'int4' or 'vq' (argument 'format'), got {format!r}")
+    return _quantized("quantize_model", ValueError, model, formats[format])
+
+
 def quantize_for_tpu(model, bits=8):
     """The parameters of a model with their matrices quantized to integers; norms, biases and embeddings stay unchanged.
 
@@ -63,22 +88,26 @@ def quantize_for_tpu(model, bits=8):
     values.
     """
     _require_bits(bits)
-    made = as_model(model, operation="quantize_for_tpu")
+    return _quantized("quantize_for_tpu", TPUError, model, lambda leaf: quantize_weight(leaf, bits))
+
+
+def _quantized(operation, error, model, convert):
+    """The model with the matrices that `convert` does not return None for as codes."""
+    made = as_model(model, operation=operation)
     if made.params is None:
-        raise TypeError(f"quantize_for_tpu: {made.name} has no parameters yet (argument 'model'): as_model(model, params), with params "
+        raise TypeError(f"{operation}: {made.name} has no parameters yet (argument 'model'): as_model(model, params), with params "
                         "made by its init(key)")
     count = 0
 
-    def convert(path, leaf):
+    def converted(path, leaf):
         nonlocal count
-        if not _core.tpu.is_quantized(jax.tree_util.keystr(path), leaf):
-            return leaf
-        count += 1
-        return quantize_weight(leaf, bits)
-    quantized = jax.tree_util.tree_map_with_path(convert, made.params)
+        codes = convert(leaf) if _core.tpu.is_quantized(jax.tree_util.keystr(path), leaf) else None
+        count += codes is not None
+        return leaf if codes is None else codes
+    quantized = jax.tree_util.tree_map_with_path(converted, made.params)
     if not count:
-        raise TPUError(f"quantize_for_tpu: {made.name} has no matrix to quantize (argument 'model'); only floating arrays of two "
-                       "dimensions are, whose names say nothing of norm, bias, scale or embed")
+        raise error(f"{operation}: {made.name} has no matrix to quantize (argument 'model'); only floating arrays of two "
+                    "dimensions are, whose names say nothing of norm, bias, scale or embed")
     if made.source is model and not (made.has_apply or made.has_loss):
         return quantized
     return quantized_model(made, quantized)
