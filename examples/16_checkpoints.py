@@ -6,7 +6,7 @@ import tempfile
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara._errors import CorruptCheckpointError
-from capibara.core.tpu import TPUCheckpointer
+from capibara.operate import Checkpointer
 
 folder = tempfile.mkdtemp()
 
@@ -27,14 +27,14 @@ def step(p):
 # save returns at once: a thread keeps the arrays alive and writes them while training continues.
 params = {"w": jnp.float32(0), "b": jnp.float32(0)}
 like = params
-with TPUCheckpointer(folder, max_to_keep=2, async_checkpointing=True) as checkpointer:
+with Checkpointer(folder, max_to_keep=2, async_checkpointing=True) as checkpointer:
     for i in range(1, 61):
         params = step(params)
         if i % 20 == 0:
             checkpointer.save(i, params=params, metadata={"optimizer": "sgd"})
 # the process ends here
 
-checkpointer = TPUCheckpointer(folder)
+checkpointer = Checkpointer(folder)
 print("saved:", *checkpointer.all_steps())
 restored = checkpointer.restore(like={"params": like})["params"]
 print("restored bit by bit:", bool(jnp.array_equal(restored["w"], params["w"])))

@@ -6,7 +6,7 @@ import tempfile
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
-from capibara.core.tpu import TPUMonitor
+from capibara.operate import Monitor
 
 x = jax.random.normal(jax.random.key(0), (256, 64))
 y = x @ jax.random.normal(jax.random.key(1), (64, 1))
@@ -25,7 +25,7 @@ def step(weights):
 
 # With enable_prometheus=True a browser shows curves at http://127.0.0.1:9090, and Prometheus scrapes /metrics.
 folder = tempfile.TemporaryDirectory()
-monitor = TPUMonitor(update_frequency_seconds=0.05, log_file=f"{folder.name}/monitor.jsonl")
+monitor = Monitor(update_frequency_seconds=0.05, log_file=f"{folder.name}/monitor.jsonl")
 told: list[bool] = []
 monitor.set_alert("loss", "<", 0.5, lambda: told.append(True))
 monitor.start()

@@ -236,3 +236,13 @@ def test_wrong_arguments_are_named():
         monitor.step(tokens=-1)
     with pytest.raises(RuntimeError, match="the log /nowhere/log cannot be opened"):
         TPUMonitor(10, log_file="/nowhere/log").start()
+
+
+def test_names_without_tpu_are_the_same_classes():
+    import capibara.operate as operate
+    from capibara.core import tpu
+    from capibara.operate import Checkpointer, Monitor, Profiler
+    assert (Checkpointer, Monitor, Profiler) == (tpu.TPUCheckpointer, tpu.TPUMonitor, tpu.TPUProfiler)
+    assert {"Checkpointer", "Monitor", "Profiler"} <= set(dir(operate))
+    with pytest.raises(AttributeError, match="no attribute 'Trainer'; it has Checkpointer, Monitor, Profiler"):
+        operate.Trainer
