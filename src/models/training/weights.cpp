@@ -235,7 +235,7 @@ void check_codes(const std::string& path, const std::string& stem, const Paramet
       refuse_tensor(path, part == &matrix.scale ? scale_name : stem + ".codebook", "is not finite");
   }
   if (matrix.codebook)
-    require_greatest(path, codes_name, matrix.codes, 0, matrix.codebook->shape(2) - 1);
+    require_greatest(path, codes_name, matrix.codes, 0, matrix.codebook->shape(-2) - 1);
   else if (matrix.codes.dtype() == DType::int8)
     require_greatest(path, codes_name, matrix.codes, -127, 127);
   const int64_t rank = matrix.codebook ? 3 : 2;
