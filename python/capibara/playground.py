@@ -22,6 +22,8 @@ import time
 import traceback
 import webbrowser
 
+from capibara import jax
+
 _MAX_BYTES = 100_000
 _MAX_SECONDS = 60
 _MAX_SHOWN = 200_000  # characters of one text
@@ -36,7 +38,6 @@ args = jnp.full((3, 2), 0.1), jnp.ones((4, 3))
 
 def evaluate(program: str) -> dict[str, str]:
     """Runs a program that defines a function `f` and its arguments `args`; returns texts by name, with `error` if it failed."""
-    from capibara import jax
     names = {"__name__": "playground", "jax": jax, "jnp": jax.numpy, "lax": jax.lax}
     texts, printed, shown = {}, io.StringIO(), sys.stdout
     sys.stdout = printed
