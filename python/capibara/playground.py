@@ -147,7 +147,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         with self.server.one_at_a_time:
             self._answer(200, "application/json", json.dumps(_in_process(program.decode(errors="replace"))))
 
-    def log_message(self, *arguments):
+    def log_message(self, *_):
         pass
 
 

@@ -8,10 +8,10 @@
 
 namespace capibara::training {
 
-// The parameters of a language model with weights in "float32", "bfloat16", "int8", "int4" or "vq" (vectors of four in
-// two stages of 256 entries, four bits an element). Only matrices become codes, in the format of
-// kernels::QuantizedMatrix: the parameter NAME becomes NAME.codes and NAME.scale, with vq also NAME.codebook, and its
-// matmuls read the codes. All else stays float32, as do matrices too small for codebooks.
+// The parameters of a language model with weights in "float32", "bfloat16", "int8", "int4" or "vq". Only matrices
+// become codes, in the format of kernels::QuantizedMatrix: the parameter NAME becomes NAME.codes and NAME.scale, with
+// vq (vectors of four in two stages of 256 entries, four bits per element) also NAME.codebook, and its matmuls read the
+// codes. All else stays float32, as do matrices too small for codebooks.
 Parameters convert_weights(const Parameters& parameters, const std::string& weights);
 
 struct QuantizeModelOptions {
