@@ -48,7 +48,8 @@ struct Codes {
     const int64_t at = vector * stages + stage;
     const int64_t named = wide ? reinterpret_cast<const std::uint16_t*>(row)[at] : row[at];
     const int64_t code = std::min(named, entries - 1);
-    return codebook + ((stage * groups + vector * groups / vectors) * entries + code) * dim;
+    const int64_t group = groups == 1 ? 0 : vector * groups / vectors;
+    return codebook + ((stage * groups + group) * entries + code) * dim;
   }
 };
 
@@ -187,35 +188,87 @@ CAPIBARA_INLINE void multiply_nibbles(const Part& part, int64_t output) {
   }
 }
 
-// One output of vector codes.
-template <int M>
+// Outputs [output, output + Outputs) of vector codes; Dim is the length of vectors, 0 if it is read from the codes.
+template <int M, int Outputs, int Dim, class Code>
 CAPIBARA_INLINE void multiply_vectors(const Part& part, int64_t output) {
-  const Codes& codes = part.codes;
-  const std::uint8_t* row = codes.row(output);
-  float sums[M] = {};
   using V = Vector<float, 4>;
-  V sum[M] = {};
-  for (int64_t v = 0; v < codes.vectors; ++v) {
-    const float* x = part.x + v * codes.dim;
-    for (int64_t s = 0; s < codes.stages; ++s) {
-      const float* entry = codes.entry(row, v, s);
-      int64_t i = 0;
-      for (; i + 4 <= codes.dim; i += 4) {
-        V four, own;
-        load<4>(entry + i, four);
+  const Codes& codes = part.codes;
+  const int64_t dim = Dim != 0 ? Dim : codes.dim, stages = codes.stages, limit = codes.entries - 1;
+  const Code* rows[Outputs];
+  V sum[Outputs][M] = {};
+  float rest[Outputs][M] = {};
+  for (int r = 0; r < Outputs; ++r) rows[r] = reinterpret_cast<const Code*>(codes.row(output + r));
+  for (int64_t g = 0, v = 0; g < codes.groups; ++g) {
+    const int64_t end = ((g + 1) * codes.vectors + codes.groups - 1) / codes.groups;
+    for (; v < end; ++v) {
+      const float* x = part.x + v * dim;
+      for (int64_t s = 0; s < stages; ++s) {
+        const float* book = codes.codebook + (s * codes.groups + g) * codes.entries * dim;
+        const float* entries[Outputs];
+        for (int r = 0; r < Outputs; ++r) entries[r] = book + std::min<int64_t>(rows[r][v * stages + s], limit) * dim;
+        int64_t i = 0;
+        for (; i + 4 <= dim; i += 4) {
+          V own[M], four;
 #pragma GCC unroll 8
-        for (int m = 0; m < M; ++m) {
-          load<4>(x + m * part.step + i, own);
-          sum[m] += own * four;
+          for (int m = 0; m < M; ++m) load<4>(x + m * part.step + i, own[m]);
+#pragma GCC unroll 4
+          for (int r = 0; r < Outputs; ++r) {
+            load<4>(entries[r] + i, four);
+#pragma GCC unroll 8
+            for (int m = 0; m < M; ++m) sum[r][m] += own[m] * four;
+          }
         }
-      }
-      for (; i < codes.dim; ++i) {
-        for (int m = 0; m < M; ++m) sums[m] += x[m * part.step + i] * entry[i];
+        for (; i < dim; ++i) {
+          for (int r = 0; r < Outputs; ++r) {
+            for (int m = 0; m < M; ++m) rest[r][m] += x[m * part.step + i] * entries[r][i];
+          }
+        }
       }
     }
   }
-  const float scale = codes.scale_of<float>(output, 0);
-  for (int m = 0; m < M; ++m) part.out[m * part.out_step + output] = scale * (sums[m] + total<4>(sum[m]));
+  for (int r = 0; r < Outputs; ++r) {
+    const float scale = codes.scale_of<float>(output + r, 0);
+    for (int m = 0; m < M; ++m) part.out[m * part.out_step + output + r] = scale * (rest[r][m] + total<4>(sum[r][m]));
+  }
+}
+
+// The usual codes: vectors of four in two stages of 256 entries. Both entries are added before they are multiplied.
+template <int M, int Outputs>
+CAPIBARA_INLINE void multiply_pairs(const Part& part, int64_t output) {
+  using V = Vector<float, 4>;
+  const Codes& codes = part.codes;
+  const float *first = codes.codebook, *second = first + 256 * 4;
+  const std::uint8_t* rows[Outputs];
+  V sum[Outputs][M] = {};
+  for (int r = 0; r < Outputs; ++r) rows[r] = codes.row(output + r);
+  for (int64_t v = 0; v < codes.vectors; ++v) {
+    V own[M];
+#pragma GCC unroll 8
+    for (int m = 0; m < M; ++m) load<4>(part.x + m * part.step + v * 4, own[m]);
+#pragma GCC unroll 4
+    for (int r = 0; r < Outputs; ++r) {
+      V one, other;
+      load<4>(first + rows[r][2 * v] * 4, one);
+      load<4>(second + rows[r][2 * v + 1] * 4, other);
+      one += other;
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) sum[r][m] += own[m] * one;
+    }
+  }
+  for (int r = 0; r < Outputs; ++r) {
+    const float scale = codes.scale_of<float>(output + r, 0);
+    for (int m = 0; m < M; ++m) part.out[m * part.out_step + output + r] = scale * total<4>(sum[r][m]);
+  }
+}
+
+template <int M, int Outputs>
+CAPIBARA_INLINE void multiply_vectors(const Part& part, int64_t output) {
+  const Codes& codes = part.codes;
+  if (!codes.wide && codes.dim == 4 && codes.stages == 2 && codes.groups == 1 && codes.entries == 256)
+    return multiply_pairs<M, Outputs>(part, output);
+  if (codes.wide) return multiply_vectors<M, Outputs, 0, std::uint16_t>(part, output);
+  if (codes.dim == 4) return multiply_vectors<M, Outputs, 4, std::uint8_t>(part, output);
+  multiply_vectors<M, Outputs, 0, std::uint8_t>(part, output);
 }
 
 // Outputs [begin, end) of M rows.
@@ -233,7 +286,8 @@ CAPIBARA_INLINE void multiply_rows(const Part& part, int64_t begin, int64_t end)
       for (; n < end; ++n) multiply_nibbles<Lanes, M, 1>(part, n);
       return;
     case Format::vectors:
-      for (; n < end; ++n) multiply_vectors<M>(part, n);
+      for (; n + outputs <= end; n += outputs) multiply_vectors<M, outputs>(part, n);
+      for (; n < end; ++n) multiply_vectors<M, 1>(part, n);
       return;
   }
 }
@@ -264,10 +318,10 @@ CAPIBARA_INLINE void widen_part(const Codes& codes, int64_t output, int64_t firs
     case Format::vectors: {
       const float scale = codes.scale_of<float>(output, 0);
       for (int64_t v = first / codes.dim; v < (first + count) / codes.dim; ++v, to += codes.dim) {
-        for (int64_t i = 0; i < codes.dim; ++i) {
-          float sum = 0;
-          for (int64_t s = 0; s < codes.stages; ++s) sum += codes.entry(row, v, s)[i];
-          to[i] = scale * sum;
+        std::fill_n(to, codes.dim, 0.0F);
+        for (int64_t s = 0; s < codes.stages; ++s) {
+          const float* entry = codes.entry(row, v, s);
+          for (int64_t i = 0; i < codes.dim; ++i) to[i] += scale * entry[i];
         }
       }
       return;
