@@ -302,7 +302,7 @@ TEST(FlashAttentionCuda, SplitsTheKeysOfFewQueries) {
 }
 
 // A bias shared by batch entries: gradients of logits are stored for as many heads as fit in the memory budget.
-TEST(FlashAttentionCuda, StoresTheSlopesOfASharedBias) {
+TEST(FlashAttentionCuda, StoresTheGradientsOfASharedBias) {
   auto text = [](int64_t entries, int64_t heads, int64_t length) {
     const Array q = jax::ShapeDtypeStruct({2, heads, length, 64}, DType::bfloat16),
                 b = jax::ShapeDtypeStruct({entries, heads, length, length}, DType::bfloat16);
@@ -312,11 +312,11 @@ TEST(FlashAttentionCuda, StoresTheSlopesOfASharedBias) {
     })(q, b);
     return pjrt::prepare(program, {}, {.cuda_kernels = true, .cusolver = {}}).text;
   };
-  EXPECT_NE(text(1, 3, 256).find("slope_groups = 3 : i64"), std::string::npos);
+  EXPECT_NE(text(1, 3, 256).find("gradient_groups = 3 : i64"), std::string::npos);
   EXPECT_NE(text(1, 16, 8192).find("tensor<1x4x8192x8192xbf16>"), std::string::npos);  // 512 MiB
   EXPECT_NE(text(1, 3, 16384).find("tensor<1x1x16384x16384xbf16>"), std::string::npos);
-  EXPECT_NE(text(1, 2, 32768).find("slope_groups = 0 : i64"), std::string::npos);
-  EXPECT_NE(text(2, 3, 256).find("slope_groups = 0 : i64"), std::string::npos);
+  EXPECT_NE(text(1, 2, 32768).find("gradient_groups = 0 : i64"), std::string::npos);
+  EXPECT_NE(text(2, 3, 256).find("gradient_groups = 0 : i64"), std::string::npos);
 }
 
 TEST(SparseAttentionCuda, GoesOutAsCallsOfItsKernels) {
