@@ -75,17 +75,14 @@ auto pack_arguments(Args&&... args) {
     return std::tuple<typename kept<Args>::type...>(std::forward<Args>(args)...);
   } else {
     constexpr bool all_given = std::tuple_size_v<Parameters> == sizeof...(Args);
+    constexpr bool convertible = std::is_constructible_v<Parameters, Args...>;
     static_assert(all_given, "the transformed function takes another number of arguments");
-    if constexpr (!all_given) {
+    static_assert(!all_given || convertible,
+                  "an argument has another type than the parameter of the transformed function");
+    if constexpr (all_given && convertible)
+      return Parameters(std::forward<Args>(args)...);
+    else
       return static_cast<Parameters (*)()>(nullptr)();  // never compiled: no errors after the first
-    } else {
-      constexpr bool convertible = std::is_constructible_v<Parameters, Args...>;
-      static_assert(convertible, "an argument has another type than the parameter of the transformed function");
-      if constexpr (convertible)
-        return Parameters(std::forward<Args>(args)...);
-      else
-        return static_cast<Parameters (*)()>(nullptr)();
-    }
   }
 }
 

@@ -108,12 +108,22 @@ State while_loop(Condition condition, Body body, const State& init) {
   }
 }
 
+namespace detail {
+
+template <class Body, class State>
+constexpr bool is_fori_body() {
+  constexpr bool fits = std::is_convertible_v<result_or_void<Body, Array, State>, State>;
+  static_assert(fits,
+                "fori_loop: the body must take the index and the state, and return the next state, of the same type");
+  return fits;
+}
+
+}  // namespace detail
+
 // Repeats state = body(i, state) for i in [lower, upper). A scan with static bounds, differentiable in reverse.
 template <class Body, class State>
 State fori_loop(int64_t lower, int64_t upper, Body body, const State& init) {
-  if constexpr (!std::is_convertible_v<detail::result_or_void<Body, Array, State>, State>) {
-    static_assert(detail::never<State>,
-                  "fori_loop: the body must take the index and the state, and return the next state, of the same type");
+  if constexpr (!detail::is_fori_body<Body, State>()) {
     return init;
   } else {
     if (upper <= lower) return init;
@@ -129,9 +139,7 @@ State fori_loop(int64_t lower, int64_t upper, Body body, const State& init) {
 // The same with bounds known only at run time: a while loop, differentiable in forward mode only.
 template <class Body, class State>
 State fori_loop(const Array& lower, const Array& upper, Body body, const State& init) {
-  if constexpr (!std::is_convertible_v<detail::result_or_void<Body, Array, State>, State>) {
-    static_assert(detail::never<State>,
-                  "fori_loop: the body must take the index and the state, and return the next state, of the same type");
+  if constexpr (!detail::is_fori_body<Body, State>()) {
     return init;
   } else {
     using Carry = std::tuple<Array, Array, State>;

@@ -41,12 +41,12 @@ std::vector<std::string> argument_names(const TreeDef& in_tree);
 // The leaves of a result tree, as headers name them: result[0].
 std::vector<std::string> result_names(const TreeDef& out_tree);
 
-// compile_object(jit(f).lower(x, y), {.name = "f"})
-template <class Result, class Arguments>
-ObjectCode compile_object(const Lowered<Result, Arguments>& lowered, const ObjectOptions& options = {}) {
-  return compile_object(lowered.program(), options,
-                        argument_names(TreeDef::tuple({lowered.in_tree(), TreeDef::dict({}, {})})),
-                        result_names(lowered.out_tree()));
+// A Lowered or a Compiled: compile_object(jit(f).lower(x, y), {.name = "f"})
+template <template <class, class> class Staged, class Result, class Arguments>
+ObjectCode compile_object(const Staged<Result, Arguments>& staged, const ObjectOptions& options = {}) {
+  return compile_object(staged.program(), options,
+                        argument_names(TreeDef::tuple({staged.in_tree(), TreeDef::dict({}, {})})),
+                        result_names(staged.out_tree()));
 }
 
 // Writes a compiled program as an object file and its header; the weights too, if they are external.
@@ -54,9 +54,7 @@ template <class Result, class Arguments>
 template <class Options>
 void Compiled<Result, Arguments>::write_object(const std::string& object_path, const std::string& header_path,
                                                const Options& options, const std::string& weights_path) const {
-  compile_object(program(), options, argument_names(TreeDef::tuple({in_tree(), TreeDef::dict({}, {})})),
-                 result_names(out_tree()))
-      .write(object_path, header_path, weights_path);
+  compile_object(*this, options).write(object_path, header_path, weights_path);
 }
 
 }  // namespace capibara::jax

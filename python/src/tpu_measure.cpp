@@ -4,6 +4,7 @@
 #include <capibara/tpu/loads.h>
 #include <capibara/tpu/measure.h>
 #include <capibara/tpu/quantize.h>
+#include <capibara/training/weights.h>
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -110,9 +111,12 @@ void bind_quantized(nb::module_& m) {
   m.def("quantize_matrix", [](nb::handle matrix, int bits) {
     return wrap_matrix(tpu::quantize_matrix(to_array(matrix, "quantize_for_tpu"), bits));
   });
-  m.def("quantize_vectors", [](nb::handle matrix, int64_t dim, int64_t entries, int64_t stages) {
-    return wrap_matrix(kernels::quantize_vectors(to_array(matrix, "quantize_model"),
-                                                 {.dim = dim, .entries = entries, .stages = stages}));
+  // None if the matrix does not split into vectors or is too small for codebooks, as in training::quantize_model.
+  m.def("quantize_vectors", [](nb::handle matrix) -> nb::object {
+    const Array array = to_array(matrix, "quantize_model");
+    const kernels::QuantizeVectorsOptions options = training::QuantizeModelOptions().vectors;
+    if (!training::fits_codebooks(array.shape(), options.axis, options)) return nb::none();
+    return wrap_matrix(kernels::quantize_vectors(array, options));
   });
   m.def("quantize", [](nb::handle matrix, const std::string& format, int64_t block, int64_t axis) {
     return wrap_matrix(

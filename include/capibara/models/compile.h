@@ -1,4 +1,4 @@
-// compile: turns a named model with shapes and a backend into a program that can be evaluated and differentiated.
+// compile: a named model with shapes and a backend becomes a program that can be evaluated and differentiated.
 #pragma once
 
 #include <capibara/models/model.h>

@@ -30,6 +30,9 @@ AnyModel quantize_model(const AnyModel& model, const std::string& format = "int8
 // The default rule for other models: a floating matrix whose name does not contain norm, bias, scale or
 // embed.
 bool becomes_codes(const std::string& name, const ArrayType& type);
+// True if a matrix splits into vectors along its contracted axis, and has more of them than the codebooks have entries.
+// Experts [experts, inputs, outputs] split along both axes, so that all of their matrices become codes or none.
+bool fits_codebooks(const Shape& shape, int64_t axis, const kernels::QuantizeVectorsOptions& options);
 // Bytes of all parameters in memory.
 int64_t parameter_bytes(const Parameters& parameters);
 

@@ -30,13 +30,8 @@ struct Format {
   int64_t block = 0;
   kernels::QuantizeVectorsOptions vectors = QuantizeModelOptions().vectors;
 
-  // False if a matrix cannot be split into vectors, or has fewer of them than the codebooks have entries. Experts have
-  // all of their matrices as codes or none.
   bool fits(const Array& matrix, int64_t axis) const {
-    if (name != "vq") return true;
-    const int64_t own = vectors.dim * vectors.groups, rows = matrix.shape(-2), columns = matrix.shape(-1);
-    const bool splits = matrix.ndim() == 2 ? matrix.shape(axis) % own == 0 : rows % own == 0 && columns % own == 0;
-    return splits && rows * columns / vectors.dim >= 2 * vectors.entries * vectors.stages * vectors.groups;
+    return name != "vq" || fits_codebooks(matrix.shape(), axis, vectors);
   }
 };
 
@@ -275,6 +270,14 @@ bool becomes_codes(const std::string& name, const ArrayType& type) {
     if (lower.find(kept) != std::string::npos) return false;
   }
   return true;
+}
+
+bool fits_codebooks(const Shape& shape, int64_t axis, const kernels::QuantizeVectorsOptions& options) {
+  const std::size_t rank = shape.size();
+  const int64_t own = options.dim * options.groups, rows = shape[rank - 2], columns = shape[rank - 1];
+  const bool splits =
+      rank == 2 ? shape[static_cast<std::size_t>(axis)] % own == 0 : rows % own == 0 && columns % own == 0;
+  return splits && rows * columns / options.dim >= 2 * options.entries * options.stages * options.groups;
 }
 
 AnyModel quantize_model(const AnyModel& model, const std::string& format, const QuantizeModelOptions& options) {

@@ -54,14 +54,10 @@ def quantize_weight(weight, bits=8):
     return QuantizedWeight(*_core.tpu.quantize_matrix(jnp.asarray(weight), bits))
 
 
-_VECTOR, _ENTRIES, _STAGES = 4, 256, 2  # as convert_weights(params, "vq"): four bits per element
-
-
 def _as_vectors(weight):
     """A matrix as indices of vectors in codebooks; None if it cannot be split into vectors or has too few of them."""
-    if weight.shape[0] % _VECTOR or weight.size // _VECTOR < 2 * _ENTRIES * _STAGES:
-        return None
-    return QuantizedWeight(*_core.tpu.quantize_vectors(jnp.asarray(weight), _VECTOR, _ENTRIES, _STAGES))
+    parts = _core.tpu.quantize_vectors(jnp.asarray(weight))
+    return None if parts is None else QuantizedWeight(*parts)
 
 
 def quantize_model(model: object, format: str = "int8") -> object:

@@ -44,11 +44,12 @@ struct Codes {
   float scale_of(int64_t output, int64_t b) const {
     return packed_element<float>(static_cast<const S*>(scale)[output * blocks + b]);
   }
-  const float* entry(const std::uint8_t* row, int64_t vector, int64_t stage) const {
+  bool are_pairs() const { return !wide && dim == 4 && stages == 2 && groups == 1 && entries == 256; }
+  int64_t group_of(int64_t vector) const { return groups == 1 ? 0 : vector * groups / vectors; }
+  const float* entry(const std::uint8_t* row, int64_t vector, int64_t stage, int64_t group) const {
     const int64_t at = vector * stages + stage;
     const int64_t named = wide ? reinterpret_cast<const std::uint16_t*>(row)[at] : row[at];
     const int64_t code = std::min(named, entries - 1);
-    const int64_t group = groups == 1 ? 0 : vector * groups / vectors;
     return codebook + ((stage * groups + group) * entries + code) * dim;
   }
 };
@@ -188,40 +189,32 @@ CAPIBARA_INLINE void multiply_nibbles(const Part& part, int64_t output) {
   }
 }
 
-// Outputs [output, output + Outputs) of vector codes; Dim is the length of vectors, 0 if it is read from the codes.
-template <int M, int Outputs, int Dim, class Code>
+// Outputs [output, output + Outputs) of vector codes.
+template <int M, int Outputs>
 CAPIBARA_INLINE void multiply_vectors(const Part& part, int64_t output) {
   using V = Vector<float, 4>;
   const Codes& codes = part.codes;
-  const int64_t dim = Dim != 0 ? Dim : codes.dim, stages = codes.stages, limit = codes.entries - 1;
-  const Code* rows[Outputs];
+  const int64_t dim = codes.dim;
   V sum[Outputs][M] = {};
   float rest[Outputs][M] = {};
-  for (int r = 0; r < Outputs; ++r) rows[r] = reinterpret_cast<const Code*>(codes.row(output + r));
-  for (int64_t g = 0, v = 0; g < codes.groups; ++g) {
-    const int64_t end = ((g + 1) * codes.vectors + codes.groups - 1) / codes.groups;
-    for (; v < end; ++v) {
-      const float* x = part.x + v * dim;
-      for (int64_t s = 0; s < stages; ++s) {
-        const float* book = codes.codebook + (s * codes.groups + g) * codes.entries * dim;
-        const float* entries[Outputs];
-        for (int r = 0; r < Outputs; ++r) entries[r] = book + std::min<int64_t>(rows[r][v * stages + s], limit) * dim;
+  for (int64_t v = 0; v < codes.vectors; ++v) {
+    const float* x = part.x + v * dim;
+    const int64_t group = codes.group_of(v);
+    for (int64_t s = 0; s < codes.stages; ++s) {
+      for (int r = 0; r < Outputs; ++r) {
+        const float* entry = codes.entry(codes.row(output + r), v, s, group);
         int64_t i = 0;
         for (; i + 4 <= dim; i += 4) {
-          V own[M], four;
+          V own, four;
+          load<4>(entry + i, four);
 #pragma GCC unroll 8
-          for (int m = 0; m < M; ++m) load<4>(x + m * part.step + i, own[m]);
-#pragma GCC unroll 4
-          for (int r = 0; r < Outputs; ++r) {
-            load<4>(entries[r] + i, four);
-#pragma GCC unroll 8
-            for (int m = 0; m < M; ++m) sum[r][m] += own[m] * four;
+          for (int m = 0; m < M; ++m) {
+            load<4>(x + m * part.step + i, own);
+            sum[r][m] += own * four;
           }
         }
         for (; i < dim; ++i) {
-          for (int r = 0; r < Outputs; ++r) {
-            for (int m = 0; m < M; ++m) rest[r][m] += x[m * part.step + i] * entries[r][i];
-          }
+          for (int m = 0; m < M; ++m) rest[r][m] += x[m * part.step + i] * entry[i];
         }
       }
     }
@@ -232,7 +225,8 @@ CAPIBARA_INLINE void multiply_vectors(const Part& part, int64_t output) {
   }
 }
 
-// The usual codes: vectors of four in two stages of 256 entries. Both entries are added before they are multiplied.
+// The same with the usual codes, vectors of four in two stages of 256 entries. Both entries are added before they are
+// multiplied.
 template <int M, int Outputs>
 CAPIBARA_INLINE void multiply_pairs(const Part& part, int64_t output) {
   using V = Vector<float, 4>;
@@ -261,16 +255,6 @@ CAPIBARA_INLINE void multiply_pairs(const Part& part, int64_t output) {
   }
 }
 
-template <int M, int Outputs>
-CAPIBARA_INLINE void multiply_vectors(const Part& part, int64_t output) {
-  const Codes& codes = part.codes;
-  if (!codes.wide && codes.dim == 4 && codes.stages == 2 && codes.groups == 1 && codes.entries == 256)
-    return multiply_pairs<M, Outputs>(part, output);
-  if (codes.wide) return multiply_vectors<M, Outputs, 0, std::uint16_t>(part, output);
-  if (codes.dim == 4) return multiply_vectors<M, Outputs, 4, std::uint8_t>(part, output);
-  multiply_vectors<M, Outputs, 0, std::uint8_t>(part, output);
-}
-
 // Outputs [begin, end) of M rows.
 template <int Lanes, int M>
 CAPIBARA_INLINE void multiply_rows(const Part& part, int64_t begin, int64_t end) {
@@ -286,7 +270,11 @@ CAPIBARA_INLINE void multiply_rows(const Part& part, int64_t begin, int64_t end)
       for (; n < end; ++n) multiply_nibbles<Lanes, M, 1>(part, n);
       return;
     case Format::vectors:
-      for (; n + outputs <= end; n += outputs) multiply_vectors<M, outputs>(part, n);
+      if (part.codes.are_pairs()) {
+        for (; n + outputs <= end; n += outputs) multiply_pairs<M, outputs>(part, n);
+      } else {
+        for (; n + outputs <= end; n += outputs) multiply_vectors<M, outputs>(part, n);
+      }
       for (; n < end; ++n) multiply_vectors<M, 1>(part, n);
       return;
   }
@@ -320,7 +308,7 @@ CAPIBARA_INLINE void widen_part(const Codes& codes, int64_t output, int64_t firs
       for (int64_t v = first / codes.dim; v < (first + count) / codes.dim; ++v, to += codes.dim) {
         std::fill_n(to, codes.dim, 0.0F);
         for (int64_t s = 0; s < codes.stages; ++s) {
-          const float* entry = codes.entry(row, v, s);
+          const float* entry = codes.entry(row, v, s, codes.group_of(v));
           for (int64_t i = 0; i < codes.dim; ++i) to[i] += scale * entry[i];
         }
       }
