@@ -16,7 +16,7 @@ function(capibara_take_out list expression)
   set(${list} ${sources} PARENT_SCOPE)
   set(CAPIBARA_CORE_SOURCES ${rest} PARENT_SCOPE)
 endfunction()
-capibara_take_out(CAPIBARA_MODEL_SOURCES "/src/models/named/")
+capibara_take_out(CAPIBARA_MODEL_SOURCES "/src/models/(named|serving)/")
 capibara_take_out(CAPIBARA_LIBRARY_SOURCES "/src/library/([^/]*[.]cpp|([a-qs-z][^/]*)/)")  # all but the random numbers
 capibara_take_out(CAPIBARA_TRAINING_SOURCES "/src/models/(protocol|training)/")
 capibara_take_out(CAPIBARA_PLUGIN_SOURCES

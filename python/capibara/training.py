@@ -38,6 +38,7 @@ _MODEL_FIELDS = ("vocabulary", "width", "layers", "heads", "key_heads", "hidden"
                  "load_weight", "checkpoint_every_n_layers", "checkpoint_policy")
 
 Tokenizer = _native.Tokenizer
+PublishedTokenizer = _native.PublishedTokenizer
 TokenFile = _native.TokenFile
 load_pretrained = _native.load_pretrained
 bigram_bits_per_byte = _native.bigram_bits_per_byte

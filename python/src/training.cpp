@@ -145,6 +145,26 @@ void bind_data(nb::module_& m) {
           nb::arg("tokens"), "The bytes of tokens.")
       .def("save", &Tokenizer::save, nb::arg("path"))
       .def_static("load", &Tokenizer::load, nb::arg("path"));
+  nb::class_<PublishedTokenizer>(m, "PublishedTokenizer",
+                                 "The tokenizer of a published model, from its tokenizer.json.")
+      .def_static("load", &PublishedTokenizer::load, nb::arg("path"), "Reads a tokenizer.json.")
+      .def_prop_ro("vocabulary", &PublishedTokenizer::vocabulary)
+      .def(
+          "encode",
+          [](const PublishedTokenizer& tokenizer, nb::handle text, bool add_special) {
+            return tokenizer.encode(bytes_of(text), add_special);
+          },
+          nb::arg("text"), nb::arg("add_special") = true)
+      .def(
+          "decode",
+          [](const PublishedTokenizer& tokenizer, const std::vector<int32_t>& tokens) {
+            const std::string text = tokenizer.decode(tokens);
+            return nb::bytes(text.data(), text.size());
+          },
+          nb::arg("tokens"), "The bytes of tokens, without special ones.")
+      .def(
+          "find", [](const PublishedTokenizer& tokenizer, const std::string& token) { return tokenizer.find(token); },
+          nb::arg("token"), "The number of a special token, or None.");
   m.def(
       "split_words",
       [](nb::handle text) {

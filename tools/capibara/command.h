@@ -74,6 +74,7 @@ int launch(const Arguments& arguments);
 int checkpoint(const Arguments& arguments);
 int top(const Arguments& arguments);
 int profile_command(const Arguments& arguments);
+int serve(const Arguments& arguments);
 int help(const Arguments& arguments);
 
 }  // namespace capibara::command

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/training/generation.h"
+
 namespace capibara::training {
 
 namespace lax = jax::lax;
@@ -42,6 +44,45 @@ Array choose_token(const Array& logits, const Array& temperature, const Array& k
 
 }  // namespace
 
+void require_generates(const char* what, const LanguageModel& model, const Parameters& parameters, int64_t capacity) {
+  if (capacity < 2) throw ValueError(concat(what, ": capacity must be at least 2 tokens, got ", capacity));
+  if (model.config().positions == "learned" && capacity > model.config().max_length) {
+    throw ValueError(
+        concat(what, ": capacity ", capacity, " is beyond the model's max_length ", model.config().max_length));
+  }
+  for (const auto& [name, shape] : model.shapes()) {
+    // A matrix [inputs, outputs], or a table [outputs, inputs], as codes; experts have several.
+    const auto outputs = name == "embedding" ? shape.size() - 2 : shape.size() - 1;
+    if (const auto codes = find_codes(parameters, name, 0)) {
+      if (codes->codes.ndim() > 1 && codes->codes.shape(shape.size() == 3 ? 1 : 0) == shape[outputs]) continue;
+      throw ValueError(concat(what, ": the codes of parameter '", name, "' have type ", to_string(codes->codes.type()),
+                              ", which does not fit the model's config"));
+    }
+    const Array& array = parameter(parameters, name);
+    if (array.shape() == shape) continue;
+    throw ValueError(concat(what, ": parameter '", name, "' has type ", to_string(array.type()),
+                            ", which does not fit the model's config"));
+  }
+}
+
+void require_prompt(const char* what, std::span<const int32_t> prompt, int64_t vocabulary, int64_t capacity) {
+  const auto length = static_cast<int64_t>(prompt.size());
+  if (length == 0) throw ValueError(concat(what, ": the prompt must have at least one token"));
+  if (length >= capacity) {
+    throw ValueError(concat(what, ": a prompt of ", length, " tokens leaves no room in the capacity of ", capacity));
+  }
+  for (int32_t token : prompt) {
+    if (token >= 0 && token < vocabulary) continue;
+    throw ValueError(concat(what, ": token ", token, " of the prompt is outside of the vocabulary of ", vocabulary));
+  }
+}
+
+int64_t prompt_chunk(int64_t left) {
+  int64_t chunk = 256;
+  while (chunk > left && chunk > 1) chunk /= 4;
+  return chunk;
+}
+
 struct Generator::Programs {
   std::function<Extended(const Parameters&, const Array&, ModelCache)> extend;
   // (parameters, token, cache, temperature, key, top_k, greedy)
@@ -50,24 +91,7 @@ struct Generator::Programs {
 
 Generator::Generator(LanguageModel model, Parameters parameters, int64_t capacity)
     : model_(std::move(model)), parameters_(std::move(parameters)), capacity_(capacity) {
-  if (capacity < 2) throw ValueError(concat("Generator: capacity must be at least 2 tokens, got ", capacity));
-  if (model_.config().positions == "learned" && capacity > model_.config().max_length) {
-    throw ValueError(
-        concat("Generator: capacity ", capacity, " is beyond the model's max_length ", model_.config().max_length));
-  }
-  for (const auto& [name, shape] : model_.shapes()) {
-    // A matrix [inputs, outputs], or a table [outputs, inputs], as codes; experts have several.
-    const auto outputs = name == "embedding" ? shape.size() - 2 : shape.size() - 1;
-    if (const auto codes = find_codes(parameters_, name, 0)) {
-      if (codes->codes.ndim() > 1 && codes->codes.shape(shape.size() == 3 ? 1 : 0) == shape[outputs]) continue;
-      throw ValueError(concat("Generator: the codes of parameter '", name, "' have type ",
-                              to_string(codes->codes.type()), ", which does not fit the model's config"));
-    }
-    const Array& array = parameter(parameters_, name);
-    if (array.shape() == shape) continue;
-    throw ValueError(concat("Generator: parameter '", name, "' has type ", to_string(array.type()),
-                            ", which does not fit the model's config"));
-  }
+  require_generates("Generator", model_, parameters_, capacity);
   auto programs = std::make_shared<Programs>();
   programs->extend = jax::jit(
       [model = model_](const Parameters& p, const Array& tokens, const ModelCache& cache) {
@@ -96,28 +120,17 @@ std::vector<int32_t> Generator::generate(std::span<const int32_t> prompt, const 
   require(options.max_new_tokens >= 0, "max_new_tokens", options.max_new_tokens);
   require(options.temperature >= 0, "temperature", options.temperature);  // rejects NaN too
   require(options.top_k >= 0, "top_k", options.top_k);
-  if (length == 0) throw ValueError("generate: the prompt must have at least one token");
-  if (length >= capacity_) {
-    throw ValueError(concat("generate: a prompt of ", length, " tokens leaves no room in the capacity of ", capacity_));
-  }
-  for (int32_t token : prompt) {
-    if (token >= 0 && token < model_.config().vocabulary) continue;
-    throw ValueError(concat("generate: token ", token, " of the prompt is outside of the vocabulary of ",
-                            model_.config().vocabulary));
-  }
+  require_prompt("generate", prompt, model_.config().vocabulary, capacity_);
   const bool greedy = options.temperature <= 0;
   const Array temperature = lax::full({}, greedy ? 1.0f : static_cast<float>(options.temperature));
   const Array key = jax::random::key(static_cast<int64_t>(options.seed));
   ModelCache cache = model_.make_cache(1, capacity_, parameter(parameters_, "norm.scale").dtype());
-  // All but the last token, in chunks of powers of four: few programs cover prompts of any length.
-  int64_t done = 0;
-  for (int64_t chunk : {256, 64, 16, 4, 1}) {
-    while (length - 1 - done >= chunk) {
-      const auto part = prompt.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(chunk));
-      Array tokens = array<int32_t>(std::vector<int32_t>(part.begin(), part.end()), Shape{1, chunk});
-      cache = programs_->extend(parameters_, tokens, std::move(cache)).cache;
-      done += chunk;
-    }
+  for (int64_t done = 0; done < length - 1;) {  // all but the last token
+    const int64_t chunk = prompt_chunk(length - 1 - done);
+    const auto part = prompt.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(chunk));
+    Array tokens = array<int32_t>(std::vector<int32_t>(part.begin(), part.end()), Shape{1, chunk});
+    cache = programs_->extend(parameters_, tokens, std::move(cache)).cache;
+    done += chunk;
   }
   std::vector<int32_t> answer;
   Array token = array<int32_t>({prompt.back()});

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <utility>
 
 namespace capibara {
@@ -69,7 +70,18 @@ std::string name_of_host(std::string_view host) {
 
 std::optional<HttpCall> parse_http_head(std::string_view head) {
   HttpCall call;
-  bool first = true, has_host = false, has_token = false;
+  std::string length, coding;
+  struct Header {
+    std::string_view name;
+    std::string* value;
+    bool seen = false;
+  } headers[] = {{"host", &call.host},
+                 {"x-capibara-token", &call.token},
+                 {"authorization", &call.authorization},
+                 {"content-type", &call.content_type},
+                 {"content-length", &length},
+                 {"transfer-encoding", &coding}};
+  bool first = true;
   while (!head.empty()) {
     const std::size_t end = head.find('\n');
     std::string_view line = head.substr(0, end);
@@ -94,12 +106,22 @@ std::optional<HttpCall> parse_http_head(std::string_view head) {
     if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return std::nullopt;
     const std::string name = lower(line.substr(0, colon));
     const std::string_view value = trimmed(line.substr(colon + 1));
-    if (name == "host" && std::exchange(has_host, true)) return std::nullopt;
-    if (name == "x-capibara-token" && std::exchange(has_token, true)) return std::nullopt;
-    if (name == "host") call.host = value;
-    if (name == "x-capibara-token") call.token = value;
+    for (Header& header : headers) {
+      if (header.name != name) continue;
+      if (std::exchange(header.seen, true)) return std::nullopt;
+      *header.value = value;
+    }
   }
-  return first ? std::nullopt : std::optional(call);
+  if (first) return std::nullopt;
+  call.chunked = !coding.empty();
+  if (!length.empty()) {
+    std::size_t bytes = 0;
+    const char* const end = length.data() + length.size();
+    const auto read = std::from_chars(length.data(), end, bytes);
+    if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+    call.content_length = bytes;
+  }
+  return call;
 }
 
 HostNames::HostNames(const std::string& bound, const std::vector<std::string>& names)

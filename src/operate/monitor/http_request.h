@@ -8,9 +8,12 @@
 
 namespace capibara {
 
-// A request: `path` without the query, `token` and `host` from the headers X-Capibara-Token and Host.
+// A request: `path` without the query, the others from the headers X-Capibara-Token, Host, Authorization, Content-Type
+// and Content-Length. `body` is read by servers that accept one.
 struct HttpCall {
-  std::string method, path, token, host;
+  std::string method, path, token, host, authorization, content_type, body;
+  std::optional<std::size_t> content_length;
+  bool chunked = false;  // a body of unknown length
 };
 
 // Parses the lines up to the empty one; absent if they are malformed. Duplicates of a header that is read here

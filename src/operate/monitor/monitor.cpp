@@ -163,13 +163,13 @@ struct Monitor::State {
       std::stringstream list(named);
       for (std::string name; std::getline(list, name, ',');) hosts.push_back(name);
     }
-    server = std::make_unique<HttpServer>(options.address, *options.port, std::move(hosts));
+    server = std::make_unique<HttpServer>(options.address, *options.port, HttpServerOptions{.hosts = std::move(hosts)});
     token = std::make_unique<CaptureToken>(server->port());
     server->start([this](const HttpCall& call) { return answer(call); });
   }
 
   HttpAnswer answer(const HttpCall& call) {
-    const auto& [method, path, given_token, host] = call;
+    const std::string &method = call.method, &path = call.path;
     if (path == "/capture") return capture(call, token->text());
     if (method != "GET" && method != "HEAD") return {405, "text/plain; charset=utf-8", "only GET\n"};
     if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(now())};
