@@ -61,9 +61,9 @@ def functions():
 
 
 @states("README.md", "`build/capibara show | run | check | compile | plan | coverage | library | launch | doctor | bench | demo | train | "
-                     "sample | chat | profile | checkpoint | top`")
+                     "sample | chat | serve | profile | checkpoint | top`")
 def commands():
-    said = "show run check compile plan coverage library launch doctor bench demo train sample chat profile checkpoint top".split()
+    said = "show run check compile plan coverage library launch doctor bench demo train sample chat serve profile checkpoint top".split()
     found = subprocess.run([COMMAND], capture_output=True, text=True)
     assert sorted(re.findall(r"^  (\w+)\b", found.stdout + found.stderr, re.MULTILINE)) == sorted([*said, "help"])
 

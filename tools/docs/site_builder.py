@@ -24,8 +24,8 @@ LEFT_OUT = {"docs/README.md"}  # the list of pages, which the side bar shows
 CONTENTS = {
     "Start": ["start", "tour", "lessons/index"],
     "Guides": ["guides", "coming-from", "sharp-bits", "errors"],
-    "By subject": ["python", "jax-plugin", "cpu", "accelerators", "sharding", "processes", "kernels", "training", "serving", "models", "operate",
-                   "files", "objects", "Lessons in C <lessons-objects>", "foreign", "tpu", "Facts of TPUs <tpu-facts>"],
+    "By subject": ["python", "jax-plugin", "cpu", "accelerators", "sharding", "processes", "kernels", "training", "serving", "models",
+                   "operate", "files", "objects", "Lessons in C <lessons-objects>", "foreign", "tpu", "Facts of TPUs <tpu-facts>"],
     "Reference": ["library/index", "cpp/index", "classes", "primitives", "ignored"],
     "Performance": ["performance", "performance/x86_64", "performance/aarch64", "kernels-measured", "cpu_math"],
     "Inside": ["how-it-works", "verification", "contributing", "notes/measurements", "notes/gpu-kernels", "notes/tpu-model", "notes/moves"],

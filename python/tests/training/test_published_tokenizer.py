@@ -1,8 +1,12 @@
 """Tokenizers of published models beside the library that wrote their files."""
 
 import json
+import os
 import random
+import re
+import subprocess
 import unicodedata
+import urllib.request
 
 import pytest
 
@@ -16,9 +20,12 @@ LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[
           r"|\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 TEXT = ["The heron's 12 apples aren't 1234567 pears; they've eaten 3.14 of them, I'd say!", "def f(x):\n    return x  # twice\n\n\n",
-        "Größe, naïve café, Ελληνικά, русский, 日本語テスト, 한국어, عربى, हिन्दी, 😀👩‍🚀", "   spaces   and\ttabs\r\n  and lines  \n"]
-HARD = ["", " ", "  ", "   x", "x   ", "\n", "\n\n x", " \n \n x", "\r\n\r\n", "a\u00a0b\u3000c", "I'LL He'S 'tis ''s", "12345 1 22 333 4444", "x²³½ ⅷ",
-        "...!!!\n\n..", "\t\tx\t y", " 'd", "é\u0301", "<|end|>", "a<|end|>b <|end|>", "<s>", "▁x", "\x00\x7f", "١٢٣٤", "🇩🇪🏳️‍🌈", "'", "ſ's", "_a_b__",
+        "Größe, naïve café, Ελληνικά, русский, 日本語テスト, 한국어, عربى, हिन्दी, 😀👩‍🚀",
+        "   spaces   and\ttabs\r\n  and lines  \n"]
+HARD = ["", " ", "  ", "   x", "x   ", "\n", "\n\n x", " \n \n x", "\r\n\r\n", "a\u00a0b\u3000c", "I'LL He'S 'tis ''s",
+        "12345 1 22 333 4444", "x²³½ ⅷ",
+        "...!!!\n\n..", "\t\tx\t y", " 'd", "é\u0301", "<|end|>", "a<|end|>b <|end|>", "<s>", "▁x", "\x00\x7f", "١٢٣٤",
+        "🇩🇪🏳️‍🌈", "'", "ſ's", "_a_b__",
         "word" * 300, "ab" * 2000]
 
 
@@ -38,7 +45,8 @@ def byte_level(pattern, **model):
 
 def llama3():
     made = byte_level(LLAMA3, ignore_merges=True)
-    made.post_processor = processors.TemplateProcessing(single="<|begin|> $A", special_tokens=[("<|begin|>", made.token_to_id("<|begin|>"))])
+    begin = [("<|begin|>", made.token_to_id("<|begin|>"))]
+    made.post_processor = processors.TemplateProcessing(single="<|begin|> $A", special_tokens=begin)
     return made
 
 
@@ -64,14 +72,16 @@ def characters(normalizer, pre_tokenizer, decoder):
     return made
 
 
+def joined():
+    return decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+
+
 def llama2():
-    return characters(normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]), None,
-                      decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]))
+    return characters(normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]), None, joined())
 
 
 def metaspace(scheme):
-    return characters(None, pre_tokenizers.Metaspace("▁", prepend_scheme=scheme, split=False),
-                      decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]))
+    return characters(None, pre_tokenizers.Metaspace("▁", prepend_scheme=scheme, split=False), joined())
 
 
 KINDS = {"gpt2": lambda: byte_level(GPT2), "llama3": llama3, "qwen2": lambda: byte_level(QWEN2), "gpt2, a space first": prefixed,
@@ -93,9 +103,10 @@ def random_texts(count):
     for code in range(0x20, 0x30000):
         kinds.setdefault(unicodedata.category(chr(code))[0], []).append(chr(code))
     del kinds["C"]  # unassigned characters differ between versions of Unicode
-    pieces = [lambda: " " * dice.randint(1, 3), lambda: dice.choice("\n\r\t'.,-"), lambda: dice.choice(["'s", "'LL", "don't", "12", "345678"]),
-              lambda: "".join(dice.choice("abcXYZ") for _ in range(dice.randint(1, 6))), lambda: dice.choice(kinds[dice.choice(list(kinds))]),
-              lambda: dice.choice(["<|end|>", "<s>", "▁"])]
+    pieces = [lambda: " " * dice.randint(1, 3), lambda: dice.choice("\n\r\t'.,-"),
+              lambda: dice.choice(["'s", "'LL", "don't", "12", "345678", "<|end|>", "<s>", "▁"]),
+              lambda: "".join(dice.choice("abcXYZ") for _ in range(dice.randint(1, 6))),
+              lambda: dice.choice(kinds[dice.choice(list(kinds))])]
     return ["".join(dice.choice(pieces)() for _ in range(dice.randint(1, 20))) for _ in range(count)]
 
 
@@ -143,7 +154,7 @@ def refused(tmp_path, change):
     (lambda c: c["model"].update(dropout=0.1), "'dropout' is not implemented"),
     (lambda c: c.update(normalizer={"type": "NFC"}), "the normalizer 'NFC'"),
     (lambda c: c.update(pre_tokenizer={"type": "Whitespace"}), "the pre_tokenizer 'Whitespace'"),
-    (lambda c: c.update(pre_tokenizer={"type": "Split", "pattern": {"Regex": "x+"}, "behavior": "Isolated", "invert": False}), "the pattern 'x+'"),
+    (lambda c: c["pre_tokenizer"].update(type="Split", pattern={"Regex": "x+"}, behavior="Isolated"), "the pattern 'x+'"),
     (lambda c: c.update(decoder={"type": "WordPiece"}), "the decoder 'WordPiece'"),
     (lambda c: c.update(added_tokens=[{"id": 0, "content": ""}]), "an added token is empty"),
 ])
@@ -167,3 +178,57 @@ def test_damaged_files_are_refused(tmp_path):
             pass
     with pytest.raises(ValueError, match="cannot be read"):
         training.PublishedTokenizer.load(str(tmp_path / "none"))
+
+
+def chat_model(folder):
+    """A Llama of random weights with a ChatML tokenizer."""
+    np = pytest.importorskip("numpy")
+    peer = pytest.importorskip("safetensors.numpy", reason="the reference package is not installed")
+    made = byte_level(QWEN2)
+    made.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    made.save(str(folder / "tokenizer.json"))
+    size, width, hidden = made.get_vocab_size(), 32, 40
+    (folder / "config.json").write_text(json.dumps({
+        "model_type": "llama", "vocab_size": size, "hidden_size": width, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "intermediate_size": hidden, "num_hidden_layers": 1, "rms_norm_eps": 1e-6, "tie_word_embeddings": True}))
+    random_numbers = np.random.default_rng(2)
+    shapes = {"model.embed_tokens": (size, width), "model.norm": (width,), **{f"model.layers.0.{name}": shape for name, shape in (
+        ("input_layernorm", (width,)), ("post_attention_layernorm", (width,)), ("self_attn.q_proj", (width, width)),
+        ("self_attn.k_proj", (16, width)), ("self_attn.v_proj", (16, width)), ("self_attn.o_proj", (width, width)),
+        ("mlp.gate_proj", (hidden, width)), ("mlp.up_proj", (hidden, width)), ("mlp.down_proj", (width, hidden)))}}
+    peer.save_file({name + ".weight": random_numbers.standard_normal(shape).astype("float32") for name, shape in shapes.items()},
+                   str(folder / "model.safetensors"))
+    return made
+
+
+def test_a_published_model_is_served_with_its_tokenizer(tmp_path):
+    theirs = chat_model(tmp_path)
+    model, params = training.load_pretrained(str(tmp_path))
+    generator = training.Generator(model, params, 256)
+
+    def expected(prompt, count):
+        tokens = generator.generate(theirs.encode(prompt).ids, count, temperature=0)
+        return theirs.decode(tokens), len(theirs.encode(prompt).ids)
+
+    command = os.environ.get("CAPIBARA_COMMAND", "build/capibara")
+    server = subprocess.Popen([command, "serve", str(tmp_path), "--port", "0", "--capacity", "256", "--name", "chatty"],
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        url = re.search(r"http://\S+/v1", server.stdout.readline())[0]
+
+        def ask(path, **body):
+            request = urllib.request.Request(url + path, json.dumps({"temperature": 0, "max_tokens": 20, **body}).encode(),
+                                             {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return json.load(answer)
+
+        for prompt in ("The heron's 12 apples", "Größe 日本"):
+            answer = ask("/completions", prompt=prompt, model="chatty")
+            text, length = expected(prompt, 20)
+            assert (answer["choices"][0]["text"], answer["usage"]["prompt_tokens"]) == (text, length)
+        answer = ask("/chat/completions", messages=[{"role": "user", "content": "Count apples."}])
+        text, length = expected("<|im_start|>user\nCount apples.<|im_end|>\n<|im_start|>assistant\n", 20)
+        assert (answer["choices"][0]["message"]["content"], answer["usage"]["prompt_tokens"]) == (text, length)
+    finally:
+        server.kill()
+        server.wait()

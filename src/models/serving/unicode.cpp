@@ -41,6 +41,21 @@ std::size_t length_by_first(unsigned char first) {
 
 bool continues(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
+// The bytes of a character that breaks off: its first one, and those after it that could continue it.
+std::size_t begun_character(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const std::size_t length = length_by_first(first);
+  std::size_t bytes = 1;
+  while (bytes + 1 < length && bytes < text.size() && continues(text[bytes])) {
+    const auto byte = static_cast<unsigned char>(text[bytes]);
+    const bool too_low = (first == 0xE0 && byte < 0xA0) || (first == 0xF0 && byte < 0x90);
+    const bool too_high = (first == 0xED && byte > 0x9F) || (first == 0xF4 && byte > 0x8F);
+    if (bytes == 1 && (too_low || too_high)) break;
+    ++bytes;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Character character_at(std::string_view text, std::size_t at) {
@@ -73,7 +88,7 @@ std::string repaired_utf8(std::string_view text) {
     const Character next = character_at(text, at);
     const bool broken = next.bytes == 1 && next.code >= 0x80;
     result += broken ? std::string_view("\uFFFD") : text.substr(at, next.bytes);
-    at += next.bytes;
+    at += broken ? begun_character(text.substr(at)) : next.bytes;
   }
   return result;
 }

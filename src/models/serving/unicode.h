@@ -20,7 +20,8 @@ Character character_at(std::string_view text, std::size_t at);
 // The length of the longest prefix that does not end within a character.
 std::size_t whole_characters(std::string_view text);
 
-// The text with U+FFFD for each byte that is not UTF-8.
+// The text with U+FFFD for what is not UTF-8: one for each beginning of a character that breaks off, and for other
+// bytes.
 std::string repaired_utf8(std::string_view text);
 
 }  // namespace capibara

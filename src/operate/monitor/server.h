@@ -63,7 +63,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
   void start(HttpHandler handler);  // once
-  // Accepts nobody any more, and waits until the replies that have ended are sent, for this long at most.
+  // Stops accepting connections, and waits until the replies that have ended are sent, for this long at most.
   void drain(int milliseconds);
   int port() const;
   std::string address() const;  // numeric, of the listening socket

@@ -87,7 +87,8 @@ def test_stop_texts_end_an_answer_before_them(server):
     whole = text_of(server.complete(max_tokens=30))
     stop = whole[7:9]
     for stream in (False, True):
-        status, text = server.ask("/v1/completions", {"prompt": "The fox has", "temperature": 0, "max_tokens": 30, "stop": [stop], "stream": stream})
+        body = {"prompt": "The fox has", "temperature": 0, "max_tokens": 30, "stop": [stop], "stream": stream}
+        status, text = server.ask("/v1/completions", body)
         assert status == 200
         if stream:
             events = [json.loads(line[6:]) for line in text.split("\n\n") if line.startswith("data: {")]
