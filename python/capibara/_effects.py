@@ -57,6 +57,27 @@ class NamedAxisEffect(Effect):
         return f"NamedAxis({self.name})"
 
 
+class EffectTypeSet:
+    """Kinds of effects that a transform allows inside of functions."""
+
+    def __init__(self):
+        self._types = set()
+
+    def add_type(self, kind):
+        """Allows a kind of effect."""
+        self._types.add(kind)
+
+    def contains(self, effect):
+        """True if the effect is allowed."""
+        return isinstance(effect, tuple(self._types))
+
+    def filter_not_in(self, effects):
+        """The effects that are not allowed."""
+        return [effect for effect in effects if not self.contains(effect)]
+
+
+control_flow_allowed_effects, custom_derivatives_allowed_effects = EffectTypeSet(), EffectTypeSet()
+
 # One object of each kind, keyed by the name that the core uses.
 KINDS = {str(effect): effect for effect in (DebugEffect(), OrderedDebugEffect(), IOEffect(), OrderedIOEffect(), ReadEffect(), WriteEffect())}
 

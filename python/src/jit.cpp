@@ -210,7 +210,11 @@ void filter_frames_of_call() {
   PyErr_Restore(type, value, PyException_GetTraceback(value));
 }
 
-PyObject* call_jit_slot(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
+// The Python function of (jitted function, args, kwargs) that lifts mutable values above arrays out of calls; null while
+// the program has none.
+PyObject* lifting_hook = nullptr;
+
+PyObject* call_without_lifting(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
   const JitFunction& jit = *nb::inst_ptr<JitFunction>(self);
   if (has_key_hook() && evaluating()) return call_key_hook(self, args, kwargs);
   // Guards check every argument that comes from the host, so no earlier call may be reused.
@@ -222,6 +226,12 @@ PyObject* call_jit_slot(PyObject* self, PyObject* args, PyObject* kwargs) noexce
     filter_frames_of_call();
   }
   return result;
+}
+
+PyObject* call_jit_slot(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
+  if (!lifting_hook) return call_without_lifting(self, args, kwargs);
+  const nb::object names = kwargs ? nb::borrow(kwargs) : nb::object(nb::dict());
+  return PyObject_CallFunctionObjArgs(lifting_hook, self, args, names.ptr(), nullptr);
 }
 
 int traverse_jit(PyObject* self, visitproc visit, void* arg) noexcept {
@@ -295,6 +305,12 @@ void bind_jit(nb::module_& m) {
                    [](const JitFunction& self) {
                      return SharedCalls{self.cache, self.recent};
                    })
+      .def("_call_without_lifting",
+           [](nb::handle self, nb::args args, nb::kwargs kwargs) {
+             nb::object result = nb::steal(call_without_lifting(self.ptr(), args.ptr(), kwargs.ptr()));
+             if (!result.is_valid()) throw nb::python_error();
+             return result;
+           })
       .def("_cache_size", [](const JitFunction& self) { return detail::jit_cache_size(*self.cache); })
       .def("__repr__", [](const JitFunction& self) {
         nb::object text = nb::steal(self.function.is_valid() ? PyObject_Repr(self.function.ptr()) : nullptr);
@@ -334,6 +350,7 @@ void bind_jit(nb::module_& m) {
       "set_miss_explainer",
       [](nb::object explainer) { miss_explainer() = explainer.is_none() ? nb::object() : explainer; },
       nb::arg().none());
+  m.def("set_lifting_hook", [](nb::object hook) { lifting_hook = hook.release().ptr(); });  // set once, never freed
   m.def("clear_caches", [] { clear_caches(); });
   bind_jit_stages(m, function);
 }

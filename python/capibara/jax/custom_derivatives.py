@@ -1,7 +1,7 @@
 """Functions with user-defined derivative rules."""
 import functools
 
-from capibara import _core, _tracebacks
+from capibara import _core, _lifting, _tracebacks
 from capibara._modules import explain_missing
 from capibara.jax._linear_call import linear_call  # noqa: F401
 from capibara._types import CustomVJPPrimal, SymbolicZero
@@ -138,8 +138,19 @@ class custom_vjp(_CustomFunction):
                 return self.fwd(*[args[i] if i in places else next(values) for i in range(len(args))])
 
             bwd = functools.partial(self.bwd, *static)
-        return _core.custom_vjp(fun, fwd, bwd, getattr(self.fun, "__name__", "fn"), dynamic, self.symbolic_zeros,
-                                self.optimize_remat)
+        name, rest = getattr(self.fun, "__name__", "fn"), (dynamic, self.symbolic_zeros, self.optimize_remat)
+
+        def of_pure(inside, outside):
+            def forward(*values):
+                ((result, residuals), states) = inside(fwd, *values)
+                return (result, states), residuals
+
+            def backward(residuals, cotangents):
+                return bwd(residuals, cotangents[0])
+            result, states = _core.custom_vjp(lambda *values: inside(fun, *values), forward, backward, name, *rest)
+            outside(states)
+            return result
+        return _lifting.lifted("custom_vjp", lambda: _core.custom_vjp(fun, fwd, bwd, name, *rest), of_pure)
 
 
 def _refuse_tracers(static):

@@ -4,7 +4,7 @@ import functools
 import operator
 import typing
 
-from capibara import _core
+from capibara import _core, _lifting
 from capibara._core import PyTreeDef  # noqa: F401
 from capibara._modules import explain_missing
 from capibara._tree_errors import prefix_errors
@@ -16,7 +16,7 @@ KeyPath = tuple[KeyEntry, ...]
 
 def tree_flatten(tree, is_leaf=None):
     """The leaves of a tree, and its structure."""
-    return _core.tree_flatten(tree, is_leaf)
+    return _lifting.whole(_core.tree_flatten, tree, is_leaf)
 
 
 def tree_unflatten(treedef, leaves):
@@ -26,17 +26,17 @@ def tree_unflatten(treedef, leaves):
 
 def tree_leaves(tree, is_leaf=None):
     """The leaves of a tree."""
-    return _core.tree_leaves(tree, is_leaf)
+    return _lifting.whole(_core.tree_leaves, tree, is_leaf)
 
 
 def tree_structure(tree, is_leaf=None):
     """The structure of a tree."""
-    return _core.tree_structure(tree, is_leaf)
+    return _lifting.whole(_core.tree_structure, tree, is_leaf)
 
 
 def tree_map(f, tree, *rest, is_leaf=None):
     """Applies a function to each leaf, and to the corresponding subtrees of the other trees."""
-    leaves, treedef = _core.tree_flatten(tree, is_leaf)
+    leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(leaf) for leaf in leaves])
     others = [_match(treedef, tree, other, is_leaf) for other in rest]

@@ -63,8 +63,36 @@ def instantiate_zeros(tangent):
     return zeros_like_aval(tangent.aval) if isinstance(tangent, Zero) else tangent
 
 
+class GradAccum:
+    """Where a rule adds the cotangents of one argument, by `accum`."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+
+class ValAccum(GradAccum):
+    """The sum of an argument's cotangents, in `value`; None before the first."""
+
+    value = None
+
+    def accum(self, x):
+        """Adds a cotangent."""
+        if x is None or isinstance(x, Zero):
+            return
+        self.value = x if self.value is None else self.aval.vspace_add(self.value, x)
+
+
+class NullAccum(GradAccum):
+    """The place of an argument that is not differentiated."""
+
+    def accum(self, _):
+        """Ignores the cotangent."""
+
+
 def zeros_like_aval(aval):
-    """An array of zeros of a type; float0 zeros are NumPy arrays."""
+    """The zero of a type: an array of zeros, or what the type of a value above arrays says; float0 zeros are NumPy arrays."""
+    if not isinstance(aval, _core.ShapedArray):
+        return aval.vspace_zero()
     return _core.library_function("numpy", "zeros")(aval.shape, aval.dtype)
 
 
