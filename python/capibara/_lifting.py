@@ -94,6 +94,7 @@ class _Frame:
 class _Thread(threading.local):
     def __init__(self):
         self.frames, self.created = [], {}
+        self.mode, self.in_checkpoint = "reverse", False
 
 
 _thread = _Thread()
@@ -102,12 +103,20 @@ _thread = _Thread()
 def created(value):
     """Records where a mutable value was made."""
     Registrations.mutable = True
-    _core.set_lifting_hook(_call_jitted)
+    _activate()
     if _core.is_tracing():
         _thread.created[id(value)] = value, _core.trace_state()
     elif not _thread.frames:
         _thread.created.clear()
     return value
+
+
+@functools.cache
+def _activate():
+    """From the first mutable value on, jitted functions carry them."""
+    _core.set_lifting_hook(_call_jitted)
+    for name in ("lower", "trace"):
+        setattr(_core.JitFunction, name, _stage_method(getattr(_core.JitFunction, name)))
 
 
 def local(value):
@@ -163,15 +172,15 @@ class FlatTree:
 class Lift:
     """One call of a transform: the mutable values that the function uses from outside."""
 
-    def __init__(self, kind, values=()):
-        self.kind, self.values = kind, list(values)
+    def __init__(self, kind, values=(), origin=None):
+        self.kind, self.values, self.origin = kind, list(values), origin or self
 
     def _outside(self, value):
         """The object that stands for a value outside of the call; an enclosing transform may have to lift it first."""
         try:
             return local(value)
         except NotLifted as found:
-            found.passed.append(self)
+            found.passed.append(self.origin)
             raise
 
     def read(self):
@@ -238,6 +247,43 @@ def _refusal(value):
                                "inside a loop's derivative; read it before, and pass its contents as arrays")
 
 
+@contextlib.contextmanager
+def _settings(**values):
+    """A context in which the thread's settings have other values."""
+    before = {name: getattr(_thread, name) for name in values}
+    vars(_thread).update(values)
+    try:
+        yield
+    finally:
+        vars(_thread).update(before)
+
+
+def mode():
+    """The kind of derivative that is computed: 'forward', 'linearize' or 'reverse'."""
+    return _thread.mode
+
+
+def in_checkpoint():
+    """True while the function of a checkpoint is traced."""
+    return _thread.in_checkpoint
+
+
+def differentiated(mode, direct, of_pure):
+    """lifted() for a derivative of a mode."""
+    if not types:
+        return direct()
+    with _settings(mode=mode):
+        return lifted("derivative", direct, of_pure)
+
+
+def checkpointed(direct, of_pure):
+    """lifted() for a function whose intermediate values are recomputed."""
+    if not types:
+        return direct()
+    with _settings(in_checkpoint=True):
+        return lifted("checkpoint", direct, of_pure)
+
+
 def lifted(kind, direct, of_pure):
     """The results of a transform of a function that may use mutable values.
 
@@ -274,18 +320,34 @@ class _Slot:
 _core.register_node(_Slot, lambda slot: ((), slot.number), lambda number, _: _Slot(number))
 
 
+class _Known:
+    """What is known of a jitted function: the mutable values that it uses from outside, and its functions of their states."""
+
+    def __init__(self, jitted):
+        self.owner, self.values, self.functions = id(jitted), [], {}
+
+
+def _known(jitted):
+    known = vars(jitted).get("_lifted")
+    if known is None or known.owner != id(jitted):  # attributes are copied to wrappers
+        known = jitted._lifted = _Known(jitted)
+    return known
+
+
+def _uses_mutable(args, kwargs):
+    return any(map(is_mutable, _core.tree_leaves((args, kwargs), is_hi)))
+
+
 def _call_jitted(jitted, args, kwargs):
     """A call of a jitted function once the program has mutable values."""
-    before = Registrations.flattened
-    leaves = _core.tree_leaves((args, kwargs), is_hi) if not (captured := getattr(jitted, "_lifted_values", None)) else ()
-    if not captured and not any(is_hi(leaf) and type_of(leaf).has_qdd for leaf in leaves):
+    if any(frame.kind == "derivative" for frame in _thread.frames):
+        return jitted.__wrapped__(*args, **kwargs)  # so that rules for cotangents run where the values can be updated
+    captured = _known(jitted).values
+    if not captured and not _uses_mutable(args, kwargs):
         try:
             return jitted._call_without_lifting(*args, **kwargs)
         except NotLifted as found:
             captured = [found.value]
-    Registrations.flattened = before
-    if any(frame.kind == "derivative" for frame in _thread.frames) and not _jit_disabled():
-        return _function_of(jitted)(*args, **kwargs)  # so that rules for cotangents run where the values can be updated
 
     def call(lift):
         places, pure = _jit_parts(jitted, lift, args, kwargs)
@@ -293,27 +355,60 @@ def _call_jitted(jitted, args, kwargs):
         result, after = pure._call_without_lifting(states, *places.args, **places.kwargs)
         places.write(after)
         return places.fill(result)
-    lift = Lift("jit", captured or [])
+    lift = Lift("jit", captured)
     try:
         return lift.run(call)
     finally:
-        jitted._lifted_values = lift.values
+        _known(jitted).values = lift.values
 
 
-def _jit_disabled():
-    from capibara.jax import _config
-    return bool(_config.config.jax_disable_jit)
+def _stage_method(method):
+    """A method of jitted functions that returns a stage, for functions that use mutable values."""
+    @functools.wraps(method)
+    def staged(jitted, *args, **kwargs):
+        captured = _known(jitted).values
+        if not captured and not _uses_mutable(args, kwargs):
+            try:
+                return method(jitted, *args, **kwargs)
+            except NotLifted as found:
+                captured = [found.value]
+
+        def call(lift):
+            places, pure = _jit_parts(jitted, lift, args, kwargs)
+            return _Stage(method(pure, places.read(), *places.args, **places.kwargs), lift)
+        return Lift("jit", captured).run(call)
+    return staged
 
 
-def _function_of(jitted):
-    return jitted.__wrapped__
+class _Stage:
+    """A stage of a jitted function that uses mutable values: what is not defined here is that of the stage of its arrays."""
+
+    def __init__(self, stage, lift):
+        self._stage, self._lift = stage, lift
+
+    def __getattr__(self, name):
+        return getattr(self._stage, name)
+
+    def lower(self, *args, **kwargs):
+        """The lowered function."""
+        return _Stage(self._stage.lower(*args, **kwargs), self._lift)
+
+    def compile(self, *args, **kwargs):
+        """The compiled function."""
+        return _Stage(self._stage.compile(*args, **kwargs), self._lift)
+
+    def __call__(self, *args, **kwargs):
+        places = _Call(self._lift, args, kwargs)
+        result, after = self._stage(places.read(), *places.args, **places.kwargs)
+        places.write(after)
+        return places.fill(result)
 
 
 class _Call(Lift):
     """The captured values of a jitted function followed by the mutable arguments of one call, and its other arguments."""
 
-    def __init__(self, captured, args, kwargs):
-        super().__init__("jit", captured)
+    def __init__(self, lift, args, kwargs):
+        super().__init__("jit", lift.values, lift)
         leaves, tree = _core.tree_flatten((args, kwargs), is_hi)
         for number, leaf in enumerate(leaves):
             if is_hi(leaf) and type_of(leaf).has_qdd:
@@ -330,18 +425,18 @@ class _Call(Lift):
 
 def _jit_parts(jitted, lift, args, kwargs):
     """The arguments of one call, and the jitted function of states and arguments that returns the result and the final states."""
-    call = _Call(lift.values, args, kwargs)
-    known = vars(jitted).setdefault("_lifted_functions", {})
+    call = _Call(lift, args, kwargs)
+    known = _known(jitted).functions
     key = tuple(map(id, call.values[:len(lift.values)]))
     if key in known:
         return call, known[key][0]
-    fun, captured = _function_of(jitted), list(lift.values)
+    fun, captured = jitted.__wrapped__, list(lift.values)
 
     def pure(states, *args, **kwargs):
         inner = Lift("jit", captured + [object() for _ in states[len(captured):]])
         with inner.inside(states) as frame:
             replicas = [frame.replicas[id(value)] for value in inner.values]
-            taken = _Call([], (), {})
+            taken = _Call(inner, (), {})
             taken.values = replicas
             result = fun(*taken.fill(args), **taken.fill(kwargs))
             leaves, tree = _core.tree_flatten(result, is_hi)
@@ -602,3 +697,51 @@ def _entries(axes, tree, values):
     for entry, part in zip(found, structure.flatten_up_to(tree.unflatten(list(range(len(values))))), strict=True):
         entries += [entry] * len(_core.tree_leaves(part))
     return entries
+
+
+def as_types(tree):
+    """A tree of the types of arrays, with the types of values above arrays instead of these values."""
+    if not types:
+        return tree
+    leaves, structure = _core.tree_flatten(tree, is_hi)
+    return structure.unflatten([type_of(leaf) if is_hi(leaf) else leaf for leaf in leaves]) if any(map(is_hi, leaves)) else tree
+
+
+def shard_mapped(call, f, in_specs, out_specs, args):
+    """shard_map of values above arrays: call(f, in_specs, out_specs, args) maps over arrays."""
+    leaves, tree = _core.tree_flatten(args, is_hi)
+    arrays, specs, kinds = [], [], []
+    for leaf, spec in zip(leaves, _entries(in_specs, tree, leaves)):
+        kind = type_of(leaf) if is_hi(leaf) else None
+        kinds.append(kind)
+        arrays.append(leaf if kind is None else list(kind.lower_val(leaf)))
+        specs.append(spec if kind is None else _specs_of(spec, kind))
+    flat_specs, outputs = [], []
+
+    def on_arrays(arrays):
+        values = [array if kind is None else kind.raise_val(*array) for array, kind in zip(arrays, kinds)]
+        results, structure = _core.tree_flatten(f(*tree.unflatten(values)), is_hi)
+        parts, plan = [], []
+        for result, spec in zip(results, _entries(out_specs, structure, results)):
+            kind = type_of(result) if is_hi(result) else None
+            own = [result] if kind is None else list(kind.lower_val(result))
+            plan.append((kind, len(own)))
+            parts += own
+            specs_of_result = [spec] if kind is None else _specs_of(spec, kind)
+            flat_specs.extend(specs_of_result if not outputs else [])
+        outputs[:] = [structure, plan]
+        return parts
+    results = iter(call(on_arrays, (specs,), flat_specs, (arrays,)))
+    structure, plan = outputs
+    return structure.unflatten([next(results) if kind is None else kind.raise_val(*[next(results) for _ in range(count)]) for kind, count in plan])
+
+
+def _specs_of(spec, kind):
+    """The specs of the arrays of a value above arrays."""
+    count = len(kind.lo_ty())
+    if not hasattr(spec, "to_lo"):
+        return [spec] * count
+    specs = list(spec.to_lo())
+    if len(specs) != count:
+        raise ValueError(f"shard_map: {type(spec).__name__}.to_lo must return {count} specs, one for each array of a value of type {kind}, got {specs}")
+    return specs

@@ -32,6 +32,7 @@ _ALIASES = {
         "capibara._errors": "ConcretizationTypeError ShardingTypeError TracerArrayConversionError TracerBoolConversionError "
                             "TracerIntegerConversionError UnexpectedTracerError",
         "capibara.jax._axes": "ManualAxisType",
+        "capibara._lifting": "cur_qdd=current_state",
         "capibara.jax._explicit": "modify_spec_for_auto_manual=explicit_part",
         "capibara.jax._placing": "MemorySpace=Space"}),
     "jax._src.flatten_util": ("jax._src.flatten_util: names of jax.flatten_util.", {"capibara.jax.flatten_util": "ravel_pytree"}),

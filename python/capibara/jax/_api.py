@@ -170,7 +170,7 @@ def _value_and_grad(fun, argnums, has_aux, *rest):
         (value, (aux, states)), gradient = _core.value_and_grad(pure, argnums, True, *rest)
         outside(states)
         return (value, aux) if has_aux else value, gradient
-    return _lifting.lifted("derivative", lambda: _core.value_and_grad(fun, argnums, has_aux, *rest), of_pure)
+    return _lifting.differentiated("reverse", lambda: _core.value_and_grad(fun, argnums, has_aux, *rest), of_pure)
 
 
 def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
@@ -209,7 +209,7 @@ def jvp(fun, primals, tangents, has_aux=False):
         value, tangent, (aux, states) = _core.jvp(pure, primals, tangents, True)
         outside(states)
         return (value, tangent, aux) if has_aux else (value, tangent)
-    return _lifting.lifted("derivative", lambda: _core.jvp(fun, primals, tangents, has_aux), of_pure)
+    return _lifting.differentiated("forward", lambda: _core.jvp(fun, primals, tangents, has_aux), of_pure)
 
 
 def vjp(fun, *primals, has_aux=False, reduce_axes=()):
@@ -225,7 +225,7 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
         value, pull_back, (aux, states) = _core.vjp(pure, primals, True)
         outside(states)
         return (value, pull_back, aux) if has_aux else (value, pull_back)
-    value, pull_back, *aux = _lifting.lifted("derivative", lambda: _core.vjp(fun, primals, has_aux), of_pure)
+    value, pull_back, *aux = _lifting.differentiated("reverse", lambda: _core.vjp(fun, primals, has_aux), of_pure)
     return (value, VJP(pull_back.func, *pull_back.args), *aux)
 
 
@@ -239,7 +239,7 @@ def linearize(fun, *primals, has_aux=False):
         value, linear, (aux, states) = _core.linearize(pure, primals, True)
         outside(states)
         return (value, linear, aux) if has_aux else (value, linear)
-    return _lifting.lifted("derivative", lambda: _core.linearize(fun, primals, has_aux), of_pure)
+    return _lifting.differentiated("linearize", lambda: _core.linearize(fun, primals, has_aux), of_pure)
 
 
 def linear_transpose(fun, *primals, reduce_axes=()):
@@ -334,7 +334,7 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), st
                 result, states = _core.checkpoint(pure, args, kwargs, policy, prevent_cse)
                 outside(states)
                 return result
-            return _lifting.lifted("checkpoint", lambda: _core.checkpoint(fun, args, kwargs, policy, prevent_cse), of_pure)
+            return _lifting.checkpointed(lambda: _core.checkpoint(fun, args, kwargs, policy, prevent_cse), of_pure)
 
         if not static and not static_names:
             return run(fun, args, kwargs)
@@ -398,7 +398,7 @@ def eval_shape(fun, *args, **kwargs):
     def of_types(*args, **kwargs):
         return as_abstract_arrays(fun(*args, **kwargs))
     of_types.__wrapped__ = fun
-    return _eval_shape(of_types, args, kwargs)
+    return _lifting.as_types(_eval_shape(of_types, args, kwargs))
 
 
 def ensure_compile_time_eval():

@@ -2,7 +2,7 @@
 import functools
 import math
 
-from capibara import _core, _tracebacks
+from capibara import _core, _lifting, _tracebacks
 from capibara.jax import _shard_map_errors as errors, tree_util
 from capibara.jax._abstract_mesh import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 from capibara.jax._api import _wraps
@@ -31,8 +31,13 @@ def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=fro
     if not callable(f):
         raise TypeError(f"shard_map requires a callable for its first argument, but got {f!r} of type {type(f)}.")
 
-    def mapped(*args):
+    def call(f, in_specs, out_specs, args):
         return _Call(f, mesh, in_specs, out_specs, axis_names, check_vma).run(args)
+
+    def mapped(*args):
+        if _lifting.types and any(hasattr(spec, "to_lo") for spec in _core.tree_leaves((in_specs, out_specs))):
+            return _lifting.shard_mapped(call, f, in_specs, out_specs, args)
+        return call(f, in_specs, out_specs, args)
 
     return _wraps(f, mapped)
 

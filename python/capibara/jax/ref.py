@@ -1,7 +1,9 @@
 """jax.ref: mutable arrays, and reads and writes of them as functions."""
-from capibara import _core
+from capibara import _core, _lifting
 from capibara._core import Ref  # noqa: F401
 from capibara._modules import explain_missing
+from capibara._records import Record
+from capibara._types import Slice
 from capibara.jax._api import eval_shape
 from capibara.jax.tree_util import register_pytree_node_class
 
@@ -10,6 +12,9 @@ def new_ref(init_val, *, memory_space=None, kind=None):
     """A mutable array with an initial value; `kind` is a name shown in programs."""
     if memory_space is not None:
         raise NotImplementedError(f"new_ref: refs live in the default memory, got memory_space={memory_space!r}")
+    if _lifting.is_hi(init_val) and not _lifting.is_mutable(init_val):
+        kind_of_value = _lifting.type_of(init_val)
+        return _HiRef(kind_of_value, [_core.new_ref(array, kind) for array in kind_of_value.lower_val(init_val)])
     leaves, tree = _core.tree_flatten(init_val)
     if len(leaves) == 1 and leaves[0] is init_val:
         return _core.new_ref(init_val, kind)
@@ -18,11 +23,15 @@ def new_ref(init_val, *, memory_space=None, kind=None):
 
 def empty_ref(ty, memory_space=None):
     """A mutable array of a type, to be written before it is read."""
+    if not isinstance(ty, _core.ShapedArray) and hasattr(ty, "lo_ty"):
+        return _HiRef(ty, [empty_ref(one, memory_space) for one in ty.lo_ty()])
     return new_ref(_core.library_function("lax", "empty")(ty.shape, ty.dtype), memory_space=memory_space)
 
 
 def freeze(ref):
     """The last value of a mutable array, which must not be used afterwards."""
+    if isinstance(ref, _HiRef):
+        return ref._type.raise_val(*map(_core.freeze_ref, ref._arrays))
     return _core.freeze_ref(ref)
 
 
@@ -89,6 +98,83 @@ class _View:
         return _Views(self)
 
 
+@register_pytree_node_class
+class _HiRef:
+    """A mutable value above arrays: a mutable array for each of its arrays."""
+
+    def __init__(self, kind, arrays):
+        self._type, self._arrays = kind, tuple(arrays)
+
+    _refs = property(lambda self: self._type.raise_val(*self._arrays), doc="A value above arrays made of the mutable arrays.")
+    shape = property(lambda self: self._type.shape)
+    ndim = property(lambda self: len(self._type.shape))
+
+    def tree_flatten(self):
+        """The mutable arrays; the type is static."""
+        return self._arrays, self._type
+
+    @classmethod
+    def tree_unflatten(cls, kind, arrays):
+        """The inverse of tree_flatten."""
+        return cls(kind, arrays)
+
+    def _is_whole(self, index, method):
+        """True for an index of everything; the type has a method for others."""
+        if index is None or index is Ellipsis or isinstance(index, tuple) and all(one is Ellipsis for one in index):
+            return True
+        if not hasattr(self._type, method):
+            raise TypeError(f"{type(self._type).__name__}: an index other than [...] needs the type's method '{method}', got {index!r}")
+        return False
+
+    def __getitem__(self, index):
+        if self._is_whole(index, "ref_get_to_lojax"):
+            return self._type.raise_val(*[array[...] for array in self._arrays])
+        return self._type.ref_get_to_lojax(self, NDIndexer.of(index, self.shape))
+
+    def __setitem__(self, index, value):
+        self.swap(value, index)
+
+    def swap(self, value, index=None):
+        """Writes a value and returns the old one."""
+        if self._is_whole(index, "ref_swap_to_lojax"):
+            new = self._type.lower_val(value)
+            return self._type.raise_val(*[swap(array, None, one) for array, one in zip(self._arrays, new, strict=True)])
+        return self._type.ref_swap_to_lojax(self, value, NDIndexer.of(index, self.shape))
+
+    def get(self, index=None):
+        """The value, or a part of it."""
+        return self[index]
+
+    set = __setitem__
+
+
+class NDIndexer(Record):
+    """An index of a mutable array: one number, array or Slice for each dimension."""
+
+    __slots__ = __match_args__ = ("indices", "shape")
+
+    def __init__(self, indices, shape):
+        self.indices, self.shape = indices, shape
+
+    @classmethod
+    def of(cls, index, shape):
+        """The index of what stands between brackets."""
+        entries = list(index) if isinstance(index, tuple) else [index]
+        if Ellipsis in entries:
+            place = entries.index(Ellipsis)
+            entries[place:place + 1] = [slice(None)] * (len(shape) - len(entries) + 1)
+        entries += [slice(None)] * (len(shape) - len(entries))
+        if len(entries) > len(shape):
+            raise ValueError(f"`indices` must not be longer than `shape`: got {len(entries)} indices for a ref of {len(shape)} dimensions")
+        indices = []
+        for entry, size in zip(entries, shape):
+            if isinstance(entry, slice):
+                start, stop, step = entry.indices(size)
+                entry = Slice(start, len(range(start, stop, step)), step)
+            indices.append(entry)
+        return cls(tuple(indices), tuple(shape))
+
+
 class _Views:
     def __init__(self, ref):
         self._ref = ref
@@ -123,4 +209,7 @@ def addupdate(ref, idx, x):
     ref.addupdate(x, () if idx is None else idx)
 
 
+Ref.get = lambda self, idx=None: get(self, idx)
+Ref.set = lambda self, value, idx=None: set(self, idx, value)
+Ref.swap = lambda self, value, idx=None: swap(self, idx, value)
 explain_missing(__name__)

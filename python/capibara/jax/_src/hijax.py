@@ -1,6 +1,6 @@
 """jax._src.hijax: types of users above arrays, operations on their values with rules of their own, boxes and logs."""
 import functools
-import inspect
+import types
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +9,12 @@ from capibara import _core, _lifting
 from capibara._effects import Effect, control_flow_allowed_effects, custom_derivatives_allowed_effects  # noqa: F401
 from capibara._lifting import FlatTree
 from capibara._modules import explain_missing
-from capibara._types import CustomVJPPrimal, SymbolicZero, UndefinedPrimal, Zero
+from capibara._types import DropVar, SymbolicZero, UndefinedPrimal, Zero
 from capibara.jax import core
-from capibara.jax._api import jit, typeof, vmap
+from capibara.jax._api import make_jaxpr, typeof, vmap
 from capibara.jax.core import ShapedArray
 from capibara.jax.interpreters import ad
-from capibara.jax.tree_util import register_static, tree_flatten, tree_leaves, tree_map, tree_unflatten
+from capibara.jax.tree_util import register_static, tree_flatten, tree_leaves, tree_unflatten
 
 
 class _TypeClass(type):
@@ -47,6 +47,10 @@ class AbstractValue(metaclass=_TypeClass):
 
 Ty = LoType = AbstractValue
 QDD = Hashable
+
+
+def _short(kind):
+    return kind.str_short(short_dtypes=True)
 
 
 def _required(name):
@@ -179,6 +183,8 @@ ShapedArray.raise_val = lambda _, value: value
 ShapedArray.vspace_zero = lambda self: ad.zeros_like_aval(self)
 ShapedArray.vspace_add = lambda _, x, y: ad.add_jaxvals(x, y)
 ShapedArray.is_high = ShapedArray.has_qdd = False
+if not hasattr(ShapedArray, "to_ct_aval"):
+    ShapedArray.to_ct_aval = ShapedArray.to_tangent_aval
 if not hasattr(ShapedArray, "normalize"):
     ShapedArray.normalize = lambda self: self.update(weak_type=False)
 ShapedArray.leading_axis_spec = lambda _: 0
@@ -217,7 +223,9 @@ class _Operation:
         self.out_types = None
 
     def __repr__(self):
-        return self.name
+        def texts(types):
+            return " ".join(map(_short, types))
+        return f"{self.name}: {texts(self.types)} -> {texts(self.out_types)}"
 
     def arrays_of(self, args):
         """The arrays of the arguments."""
@@ -261,6 +269,9 @@ class _Operation:
         out_types = self.out_types = self.rules.result_types(self.types)
         if not out_types or any(isinstance(kind, AvalQDD) for kind in out_types) or all(kind is None for kind, _ in self.entries) and args:
             return self.rules.evaluate([_lifting.local(arg) if typeof(arg).has_qdd else arg for arg in args])
+        if not _core.is_tracing():
+            return self.rules.evaluate(args)
+        self.in_checkpoint = _lifting.in_checkpoint()
         arrays = _primitive(self.name).bind(*self.arrays_of(args), operation=self)
         return self.out_raised(arrays)
 
@@ -296,8 +307,9 @@ def _primitive(name):
         return operation.on_arrays(*arrays)
 
     def jvp(primals, tangents, *, operation):
-        with_tangents = operation.rules.jvp(operation.raised(primals), operation.tangents(tangents))
-        results, directions = with_tangents
+        own = operation.rules
+        rule = own.jvp_in_checkpoint if operation.in_checkpoint and hasattr(own, "jvp_in_checkpoint") else own.jvp
+        results, directions = rule(operation.raised(primals), operation.tangents(tangents))
         out = operation.out_arrays(results)
         tangent_types = [kind.to_tangent_aval() for kind in operation.out_types]
         out_tangents = []
@@ -348,10 +360,10 @@ class _Mapped:
 
     def result_types(self, _):
         kinds = [kind for one in self.operation.out_types for kind in one.lo_ty()]
-        return [core.unmapped_aval(self.size, 0, kind) for kind in kinds]
+        return [core.unmapped_aval(self.size, dim, kind) for kind, dim in zip(kinds, self.out_dims)]
 
     def evaluate(self, arrays):
-        return self._map(lambda values: self.operation.on_arrays(*values), (list(self.dims),), 0)(list(arrays))
+        return self._map(lambda values: self.operation.on_arrays(*values), (list(self.dims),), self.out_dims)(list(arrays))
 
     def jvp(self, primals, tangents):
         rule = _primitive_rule(self.name, "jvp")
@@ -368,7 +380,7 @@ class _Mapped:
             absent[:] = [isinstance(tangent, Zero) for tangent in out_tangents]
             return out, [tangent for tangent in out_tangents if not isinstance(tangent, Zero)]
         # A value that is not mapped has no tangent that is mapped: the tangent has the value's type.
-        out, directions = self._map(one, (list(self.dims), axes), 0)(list(primals), given)
+        out, directions = self._map(one, (list(self.dims), axes), (self.out_dims, 0))(list(primals), given)
         directions = iter(directions)
         return out, [Zero(_core.type_of(value).to_tangent_aval()) if is_zero else next(directions) for value, is_zero in zip(out, absent)]
 
@@ -384,7 +396,7 @@ class _Mapped:
             full = [UndefinedPrimal(kind) if is_linear else next(values) for kind, is_linear in zip(types, linear)]
             return [ad.zeros_like_aval(kind.to_tangent_aval()) if result is None else result
                     for kind, result, is_linear in zip(types, rule(cotangents, *full, operation=self.operation), linear) if is_linear]
-        results = iter(self._map(one, (0, axes), 0)([ad.instantiate_zeros(one) for one in cotangents], known))
+        results = iter(self._map(one, (self.out_dims, axes), 0)([ad.instantiate_zeros(one) for one in cotangents], known))
         moved = []
         for dim, is_linear in zip(self.dims, linear):
             result = next(results) if is_linear else None
@@ -401,9 +413,21 @@ def _primitive_rule(name, rule):
 
 
 def _batch_arrays(size, axis_name, operation, arrays, dims):
-    mapped = _Operation(_Mapped(operation, tuple(dims), None, size, axis_name), arrays)
-    results = mapped.bind(arrays)
-    return results, [0] * len(results)
+    dims = tuple(dims)
+    out_dims = [0 if depends else None for depends in _depend_on(operation, [dim is not None for dim in dims])]
+    results = _Operation(_Mapped(operation, dims, out_dims, size, axis_name), arrays).bind(arrays)
+    return results, out_dims
+
+
+def _depend_on(operation, wanted):
+    """Which arrays of the results depend on the arrays that are wanted."""
+    kinds = [kind for one, _ in operation.entries if one is not None for kind in one.lo_ty()]
+    program = make_jaxpr(operation.on_arrays)(*kinds).jaxpr
+    dependent = {var for var, is_wanted in zip(program.invars, wanted) if is_wanted}
+    for equation in program.eqns:
+        if any(not isinstance(atom, core.Literal) and atom in dependent for atom in equation.invars):
+            dependent.update(var for var in equation.outvars if not isinstance(var, DropVar))
+    return [not isinstance(atom, core.Literal) and atom in dependent for atom in program.outvars]
 
 
 class HiPrimitive(core.Primitive):
@@ -589,18 +613,25 @@ class _TreeRules:
         own = self.primitive
         return _checked_leaves(own, own.expand(*tree_unflatten(own.in_tree, args)))
 
-    def jvp(self, primals, tangents):
+    def jvp_in_checkpoint(self, primals, tangents):
+        """The rule for derivatives of functions that are recomputed: forward mode, where there is a rule for it."""
+        return self.jvp(primals, tangents, always_forward=True)
+
+    def jvp(self, primals, tangents, always_forward=False):
         own = self.primitive
         primals, tangents = tree_unflatten(own.in_tree, primals), tree_unflatten(own.in_tree, tangents)
-        if not _overrides(own, "vjp_fwd") and not _overrides(own, "lin"):
+        reverse = "lin" if _lifting.mode() == "linearize" and _overrides(own, "lin") else "vjp_fwd"
+        if not _overrides(own, "vjp_fwd") and _overrides(own, "lin"):
+            reverse = "lin"
+        if _overrides(own, "jvp") and (always_forward or _lifting.mode() == "forward" or not _overrides(own, reverse)):
             results, directions = own.jvp(primals, tangents)
             return _checked_leaves(own, results), _leaves(directions)
         nonzero = tree_unflatten(own.in_tree, [not isinstance(tangent, Zero) for tangent in _leaves(tangents)])
-        results, residuals, *more = own.vjp_fwd(nonzero, *primals) if _overrides(own, "vjp_fwd") else own.lin(nonzero, *primals)
+        results, residuals, *more = getattr(own, reverse)(nonzero, *primals)
         results = _checked_leaves(own, results)
         given = [tangent for tangent in _leaves(tangents) if not isinstance(tangent, Zero)]
         kept, tree = tree_flatten(residuals)
-        rules = _LinearRules(own, [not isinstance(tangent, Zero) for tangent in _leaves(tangents)], len(kept), tree)
+        rules = _LinearRules(own, reverse, [not isinstance(tangent, Zero) for tangent in _leaves(tangents)], len(kept), tree)
         values = [*kept, *tree_leaves(primals), *given]
         directions = _Operation(rules, values).bind(values)
         if more:
@@ -640,8 +671,8 @@ def _checked_leaves(primitive, results):
 class _LinearRules:
     """The derivative of a VJPHiPrimitive at a point: a linear operation on tangents, whose transpose is the rule for cotangents."""
 
-    def __init__(self, primitive, nonzero, kept, tree):
-        self.primitive, self.nonzero, self.kept, self.tree = primitive, nonzero, kept, tree
+    def __init__(self, primitive, rule, nonzero, kept, tree):
+        self.primitive, self.rule, self.nonzero, self.kept, self.tree = primitive, rule, nonzero, kept, tree
         self.name = type(primitive).__name__ + "_linearized"
 
     def _parts(self, values):
@@ -657,7 +688,7 @@ class _LinearRules:
         given = iter(given)
         tangents = [next(given) if is_nonzero else Zero(kind.to_tangent_aval()) for is_nonzero, kind in zip(self.nonzero, own.in_avals_flat)]
         tangents = tree_unflatten(own.in_tree, tangents)
-        if _overrides(own, "linearized") and not _overrides(own, "vjp_fwd"):
+        if self.rule == "lin":
             directions = own.linearized(tree_unflatten(self.tree, kept), *tangents)
         else:
             _, directions = own.jvp(tree_unflatten(own.in_tree, primals), tangents)
@@ -686,6 +717,40 @@ class _LinearRules:
 
     def batch(self, size, axis_name, operation, arrays, dims):
         return _batch_arrays(size, axis_name, operation, arrays, dims)
+
+
+# ---- programs
+
+def _is_high(program):
+    """True if a program has operations above arrays."""
+    return any("operation" in equation.params and isinstance(equation.params["operation"], _Operation) for equation in program.eqns) or any(
+        map(_is_high, core.subjaxprs(program)))
+
+
+def lower_program(program):
+    """A closed program as one of operations on arrays alone, in which functions with custom derivatives are inlined."""
+    def run(program, consts, args):
+        values = dict(zip((*program.constvars, *program.invars), (*consts, *args)))
+        for equation in program.eqns:
+            given = [atom.val if isinstance(atom, core.Literal) else values[atom] for atom in equation.invars]
+            params = equation.params
+            if isinstance(params.get("operation"), _Operation):
+                results = params["operation"].on_arrays(*given)
+            elif str(equation.primitive) in ("custom_jvp_call", "custom_vjp_call"):
+                results = run(params["call_jaxpr"].jaxpr, params["call_jaxpr"].consts, given)
+            else:
+                params = {name: lower_program(value) if isinstance(value, core.ClosedJaxpr) else value for name, value in params.items()}
+                results = equation.primitive.bind(*given, **equation.primitive.get_bind_params(params))
+            results = results if isinstance(results, (list, tuple)) else [results]
+            values.update((var, value) for var, value in zip(equation.outvars, results) if not isinstance(var, DropVar))
+        return [atom.val if isinstance(atom, core.Literal) else values[atom] for atom in program.outvars]
+    return make_jaxpr(lambda *args: run(program.jaxpr, program.consts, args))(*program.in_avals)
+
+
+for _class in (core.Jaxpr, core.ClosedJaxpr):
+    _class.is_high = property(lambda self: _is_high(getattr(self, "jaxpr", self)), doc=_is_high.__doc__)
+_core.Traced.lojax = property(lambda self: types.SimpleNamespace(jaxpr=lower_program(self.jaxpr)),
+                              doc="The traced function with operations on arrays alone.")
 
 
 # ---- boxes

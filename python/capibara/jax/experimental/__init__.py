@@ -1,4 +1,5 @@
 """jax.experimental: experimental features of jax."""
+from capibara._lifting import current_state as cur_qdd  # noqa: F401
 from capibara._modules import explain_missing
 from capibara.jax._api import io_callback  # noqa: F401
 from capibara.jax._config import scope as _scope
