@@ -29,16 +29,41 @@ class OrderedIOEffect(Effect):
     __str__ = lambda self: "OrderedIO"  # noqa: E731
 
 
-class ReadEffect(Effect):
+class _RefEffect(Effect):
+    """An effect on a mutable array: the variable of a program, the number of an argument, or None if it is not known which."""
+
+    def __init__(self, input_index=None):
+        self.input_index = input_index
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.input_index == other.input_index
+
+    def __hash__(self):
+        return hash((type(self), self.input_index))
+
+    def __repr__(self):
+        return f"{type(self).__name__}({'' if self.input_index is None else self.input_index})"
+
+    def __str__(self):
+        return self.name if self.input_index is None else f"{self.name}<{self.input_index}>"
+
+
+class ReadEffect(_RefEffect):
     """A mutable array is read."""
 
-    __str__ = lambda self: "Read"  # noqa: E731
+    name = "Read"
 
 
-class WriteEffect(Effect):
+class WriteEffect(_RefEffect):
     """A mutable array is written."""
 
-    __str__ = lambda self: "Write"  # noqa: E731
+    name = "Write"
+
+
+class AccumEffect(_RefEffect):
+    """A mutable array is added to."""
+
+    name = "Accum"
 
 
 class NamedAxisEffect(Effect):

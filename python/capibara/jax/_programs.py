@@ -2,13 +2,14 @@
 import contextlib
 import functools
 import inspect
+import operator
 from collections.abc import Set
 from typing import Any, NamedTuple
 
 from capibara import _core, _tracebacks
 from capibara._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from capibara._converters import RulesByClass
-from capibara._effects import Effect
+from capibara._effects import AccumEffect, Effect, ReadEffect, WriteEffect
 from capibara._types import DropVar
 from capibara.jax._abstract_mesh import get_abstract_mesh, use_abstract_mesh
 from capibara.jax.tree_util import keystr
@@ -213,3 +214,59 @@ _core.CatalogPrimitive.get_bind_params = _bind_params
 
 JaxprEqn.replace = _replace_in_equation
 Jaxpr.replace = _replace_in_program
+
+
+# ---- effects on mutable arrays, each with the variable that it is on
+
+_ON_REFS = {"get": ReadEffect, "swap": WriteEffect, "addupdate": AccumEffect}
+
+
+def _parts(equation):
+    """Pairs of a program in an equation's parameters and the operands of its inputs."""
+    params, operands = equation.params, equation.invars
+    if "cond_jaxpr" in params and "body_jaxpr" in params:
+        first, second = params["cond_nconsts"], params["body_nconsts"]
+        carry = operands[first + second:]
+        return [(params["cond_jaxpr"].jaxpr, [*operands[:first], *carry]), (params["body_jaxpr"].jaxpr, [*operands[first:first + second], *carry])]
+    if "branches" in params:
+        return [(branch.jaxpr, operands[1:]) for branch in params["branches"]]
+    programs = [value.jaxpr if isinstance(value, ClosedJaxpr) else value for value in params.values() if isinstance(value, (ClosedJaxpr, Jaxpr))]
+    return [(program, operands) for program in programs if len(program.invars) == len(operands)]
+
+
+def ref_effects(program):
+    """The effects of a program on the mutable arrays among its inputs and constants."""
+    refs = {var for var in (*program.constvars, *program.invars) if var.aval._is_ref}
+    found = set()
+    if not refs:
+        return found
+    for equation in program.eqns:
+        kind = _ON_REFS.get(str(equation.primitive))
+        if kind is not None:
+            if equation.invars[0] in refs:
+                found.add(kind(equation.invars[0]))
+            continue
+        for inner, operands in _parts(equation):
+            outer = dict(zip(inner.invars, operands))
+            for effect in ref_effects(inner):
+                operand = outer.get(effect.input_index)
+                if operand is not None and not isinstance(operand, Literal) and operand in refs:
+                    found.add(type(effect)(operand))
+    return found
+
+
+def _effects(of_class):
+    own = vars(of_class)["effects"]
+
+    def effects(self):
+        every = own.__get__(self)
+        if not any(isinstance(effect, (ReadEffect, WriteEffect)) for effect in every):
+            return every
+        return {effect for effect in every if not isinstance(effect, (ReadEffect, WriteEffect))} | ref_effects(getattr(self, "jaxpr", self))
+    return property(effects, doc="What the program does besides computing results.")
+
+
+for _class in (Jaxpr, ClosedJaxpr):
+    _class.effects = _effects(_class)
+for _name in ("constvars", "invars", "outvars"):
+    setattr(ClosedJaxpr, _name, property(operator.attrgetter("jaxpr." + _name), doc=f"The {_name} of the program."))

@@ -40,6 +40,9 @@ def free_ref(ref):
     freeze(ref)
 
 
+_swap_p = next(primitive for primitive in _core.catalog() if primitive.name == "swap")
+
+
 def _static(entry):
     """A non-array entry of an index as an object with equality and hash."""
     return (slice, entry.start, entry.stop, entry.step) if isinstance(entry, slice) else entry
@@ -199,6 +202,10 @@ def set(ref, idx, value):
 def swap(ref, idx, value):
     """Writes a value, or a part of it, and returns the old one."""
     idx = ... if idx is None else idx
+    if isinstance(ref, Ref) and (idx is Ellipsis or isinstance(idx, tuple) and not idx):
+        value = _core.as_array(value)
+        if value.shape == ref.shape and value.dtype == ref.dtype:
+            return _swap_p.bind(ref, value)
     old = ref[idx]
     ref[idx] = value
     return old

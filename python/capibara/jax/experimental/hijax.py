@@ -15,7 +15,7 @@ from capibara.jax._src.hijax import (  # noqa: F401
     aval_property,
     register_hitype,
 )
-from capibara.jax._src.state.types import AbstractRef  # noqa: F401
+from capibara.jax._src.state.types import AbstractRef, TransformedRef  # noqa: F401
 from capibara.jax.core import ShapedArray  # noqa: F401
 from capibara.jax.interpreters.ad import instantiate_zeros, is_undefined_primal  # noqa: F401
 

@@ -1,7 +1,8 @@
 """jax._src.state.types: the types of mutable arrays, and the effects of equations on them."""
 from capibara import _core
-from capibara._effects import ReadEffect, WriteEffect  # noqa: F401
+from capibara._effects import AccumEffect, ReadEffect, WriteEffect  # noqa: F401
 from capibara._modules import explain_missing
+from capibara.jax.ref import _View
 
 
 class _IsRefType(type):
@@ -21,4 +22,5 @@ def shaped_array_ref(shape, dtype, weak_type=False):
     return AbstractRef(_core.ShapedArray(shape, dtype, weak_type))
 
 
+TransformedRef = _View
 explain_missing(__name__)
