@@ -5,10 +5,10 @@ mutable value keeps its identity: a transform that traces a function replaces it
 the replica's final arrays with the function's results, and updates the original with them.
 """
 import contextlib
-import functools
 import threading
 
 from capibara import _core
+from capibara._wrapping import copy_attributes
 
 types = {}  # {class: function from its objects to their types}
 
@@ -80,7 +80,8 @@ class NotLifted(BaseException):
     """Raised inside a function being traced by the first use of a mutable value from outside; transforms catch it and lift the value."""
 
     def __init__(self, value):
-        super().__init__(f"{type(value).__name__}: a mutable value from outside of a traced function is used in a transform that cannot carry it")
+        super().__init__(f"{type(value).__name__}: a mutable value from outside of a traced function is used in a transform that cannot "
+                         "carry it; read it before, and pass its contents as arrays")
         self.value, self.passed = value, []
 
 
@@ -102,8 +103,10 @@ _thread = _Thread()
 
 def created(value):
     """Records where a mutable value was made."""
-    Registrations.mutable = True
-    _activate()
+    if not Registrations.mutable:
+        Registrations.mutable = True
+        for function in first_mutable:
+            function()
     if _core.is_tracing():
         _thread.created[id(value)] = value, _core.trace_state()
     elif not _thread.frames:
@@ -111,12 +114,7 @@ def created(value):
     return value
 
 
-@functools.cache
-def _activate():
-    """From the first mutable value on, jitted functions carry them."""
-    _core.set_lifting_hook(_call_jitted)
-    for name in ("lower", "trace"):
-        setattr(_core.JitFunction, name, _stage_method(getattr(_core.JitFunction, name)))
+first_mutable = []  # functions that are called once, when the program makes its first mutable value
 
 
 def local(value):
@@ -138,15 +136,15 @@ def current_state(value):
     return local(value).cur_qdd()
 
 
-class _State:
+class State:
     """The arrays of a mutable value with its type and state: a pytree of the arrays."""
 
     def __init__(self, kind, qdd, arrays, structure=None):
         self.kind, self.qdd, self.arrays, self.structure = kind, qdd, arrays, structure
 
 
-_core.register_node(_State, lambda state: (tuple(state.arrays), (state.kind, state.qdd, state.structure)),
-                    lambda data, arrays: _State(data[0], data[1], arrays, data[2]))
+_core.register_node(State, lambda state: (tuple(state.arrays), (state.kind, state.qdd, state.structure)),
+                    lambda data, arrays: State(data[0], data[1], arrays, data[2]))
 
 
 class FlatTree:
@@ -189,7 +187,7 @@ class Lift:
         for value in self.values:
             value = self._outside(value)
             kind, qdd = type_of(value), value.cur_qdd()
-            states.append(_State(kind, qdd, list(kind.read_loval_in(qdd, value))))
+            states.append(State(kind, qdd, list(kind.read_loval_in(qdd, value))))
         self.states = states
         return states
 
@@ -215,7 +213,7 @@ class Lift:
             flat = before.kind.read_loval_out(qdd, replica)
             arrays = list(flat.vals)
             same = qdd == before.qdd and len(arrays) == len(before.arrays) and all(a is b for a, b in zip(arrays, before.arrays))
-            results.append(None if same and not always else _State(before.kind, qdd, arrays, flat.tree))
+            results.append(None if same and not always else State(before.kind, qdd, arrays, flat.tree))
         return results
 
     def write(self, states):
@@ -243,8 +241,8 @@ class Lift:
 
 
 def _refusal(value):
-    return NotImplementedError(f"{type(value).__name__}: the mutable value is used in a function whose tracing cannot carry it, such as one "
-                               "inside a loop's derivative; read it before, and pass its contents as arrays")
+    return NotImplementedError(f"{type(value).__name__}: the mutable value is used in a function whose tracing cannot carry it, such as "
+                               "one inside a loop's derivative; read it before, and pass its contents as arrays")
 
 
 @contextlib.contextmanager
@@ -263,25 +261,49 @@ def mode():
     return _thread.mode
 
 
+def in_derivative():
+    """True while a function with lifted values is differentiated."""
+    return any(frame.kind == "derivative" for frame in _thread.frames)
+
+
 def in_checkpoint():
     """True while the function of a checkpoint is traced."""
     return _thread.in_checkpoint
 
 
-def differentiated(mode, direct, of_pure):
-    """lifted() for a derivative of a mode."""
+def differentiated(mode, fun, has_aux, transform):
+    """The results of a derivative: transform(fun, has_aux) returns a pair or, with has_aux, a triple that ends with fun's second result."""
     if not types:
-        return direct()
+        return transform(fun, has_aux)
+
+    def of_pure(inside, outside):
+        def pure(*args, **kwargs):
+            result, states = inside(fun, *args, **kwargs)
+            return (result[0], (result[1], states)) if has_aux else (result, (None, states))
+        pure.__name__ = "fun"  # for functions without a name
+        copy_attributes(fun, pure)
+        first, second, (aux, states) = transform(pure, True)
+        outside(states)
+        return (first, second, aux) if has_aux else (first, second)
     with _settings(mode=mode):
-        return lifted("derivative", direct, of_pure)
+        return lifted("derivative", lambda: transform(fun, has_aux), of_pure)
 
 
-def checkpointed(direct, of_pure):
-    """lifted() for a function whose intermediate values are recomputed."""
+def checkpointed(fun, transform):
+    """transform(fun), a function whose intermediate values are recomputed."""
     if not types:
-        return direct()
+        return transform(fun)
+
+    def of_pure(inside, outside):
+        def pure(*args, **kwargs):
+            return inside(fun, *args, **kwargs)
+        pure.__name__ = "fun"
+        copy_attributes(fun, pure)
+        result, states = transform(pure)
+        outside(states)
+        return result
     with _settings(in_checkpoint=True):
-        return lifted("checkpoint", direct, of_pure)
+        return lifted("checkpoint", lambda: transform(fun), of_pure)
 
 
 def lifted(kind, direct, of_pure):
@@ -306,442 +328,3 @@ def lifted(kind, direct, of_pure):
                 return result, lift.final(frame, states)
         return of_pure(inside, lift.write)
     return Lift(kind, [first]).run(call)
-
-
-# ---- jit
-
-class _Slot:
-    """The place of a mutable argument, which is passed as its arrays."""
-
-    def __init__(self, number):
-        self.number = number
-
-
-_core.register_node(_Slot, lambda slot: ((), slot.number), lambda number, _: _Slot(number))
-
-
-class _Known:
-    """What is known of a jitted function: the mutable values that it uses from outside, and its functions of their states."""
-
-    def __init__(self, jitted):
-        self.owner, self.values, self.functions = id(jitted), [], {}
-
-
-def _known(jitted):
-    known = vars(jitted).get("_lifted")
-    if known is None or known.owner != id(jitted):  # attributes are copied to wrappers
-        known = jitted._lifted = _Known(jitted)
-    return known
-
-
-def _uses_mutable(args, kwargs):
-    return any(map(is_mutable, _core.tree_leaves((args, kwargs), is_hi)))
-
-
-def _call_jitted(jitted, args, kwargs):
-    """A call of a jitted function once the program has mutable values."""
-    if any(frame.kind == "derivative" for frame in _thread.frames):
-        return jitted.__wrapped__(*args, **kwargs)  # so that rules for cotangents run where the values can be updated
-    captured = _known(jitted).values
-    if not captured and not _uses_mutable(args, kwargs):
-        try:
-            return jitted._call_without_lifting(*args, **kwargs)
-        except NotLifted as found:
-            captured = [found.value]
-
-    def call(lift):
-        places, pure = _jit_parts(jitted, lift, args, kwargs)
-        states = places.read()
-        result, after = pure._call_without_lifting(states, *places.args, **places.kwargs)
-        places.write(after)
-        return places.fill(result)
-    lift = Lift("jit", captured)
-    try:
-        return lift.run(call)
-    finally:
-        _known(jitted).values = lift.values
-
-
-def _stage_method(method):
-    """A method of jitted functions that returns a stage, for functions that use mutable values."""
-    @functools.wraps(method)
-    def staged(jitted, *args, **kwargs):
-        captured = _known(jitted).values
-        if not captured and not _uses_mutable(args, kwargs):
-            try:
-                return method(jitted, *args, **kwargs)
-            except NotLifted as found:
-                captured = [found.value]
-
-        def call(lift):
-            places, pure = _jit_parts(jitted, lift, args, kwargs)
-            return _Stage(method(pure, places.read(), *places.args, **places.kwargs), lift)
-        return Lift("jit", captured).run(call)
-    return staged
-
-
-class _Stage:
-    """A stage of a jitted function that uses mutable values: what is not defined here is that of the stage of its arrays."""
-
-    def __init__(self, stage, lift):
-        self._stage, self._lift = stage, lift
-
-    def __getattr__(self, name):
-        return getattr(self._stage, name)
-
-    def lower(self, *args, **kwargs):
-        """The lowered function."""
-        return _Stage(self._stage.lower(*args, **kwargs), self._lift)
-
-    def compile(self, *args, **kwargs):
-        """The compiled function."""
-        return _Stage(self._stage.compile(*args, **kwargs), self._lift)
-
-    def __call__(self, *args, **kwargs):
-        places = _Call(self._lift, args, kwargs)
-        result, after = self._stage(places.read(), *places.args, **places.kwargs)
-        places.write(after)
-        return places.fill(result)
-
-
-class _Call(Lift):
-    """The captured values of a jitted function followed by the mutable arguments of one call, and its other arguments."""
-
-    def __init__(self, lift, args, kwargs):
-        super().__init__("jit", lift.values, lift)
-        leaves, tree = _core.tree_flatten((args, kwargs), is_hi)
-        for number, leaf in enumerate(leaves):
-            if is_hi(leaf) and type_of(leaf).has_qdd:
-                place = next((i for i, value in enumerate(self.values) if value is leaf), len(self.values))
-                if place == len(self.values):
-                    self.values.append(leaf)
-                leaves[number] = _Slot(place)
-        self.args, self.kwargs = tree.unflatten(leaves)
-
-    def fill(self, result):
-        leaves, tree = _core.tree_flatten(result, lambda one: isinstance(one, _Slot) or is_hi(one))
-        return tree.unflatten([self.values[leaf.number] if isinstance(leaf, _Slot) else leaf for leaf in leaves])
-
-
-def _jit_parts(jitted, lift, args, kwargs):
-    """The arguments of one call, and the jitted function of states and arguments that returns the result and the final states."""
-    call = _Call(lift, args, kwargs)
-    known = _known(jitted).functions
-    key = tuple(map(id, call.values[:len(lift.values)]))
-    if key in known:
-        return call, known[key][0]
-    fun, captured = jitted.__wrapped__, list(lift.values)
-
-    def pure(states, *args, **kwargs):
-        inner = Lift("jit", captured + [object() for _ in states[len(captured):]])
-        with inner.inside(states) as frame:
-            replicas = [frame.replicas[id(value)] for value in inner.values]
-            taken = _Call(inner, (), {})
-            taken.values = replicas
-            result = fun(*taken.fill(args), **taken.fill(kwargs))
-            leaves, tree = _core.tree_flatten(result, is_hi)
-            for number, leaf in enumerate(leaves):
-                for place, replica in enumerate(replicas):
-                    if leaf is replica or leaf is inner.values[place]:
-                        leaves[number] = _Slot(place)
-            return tree.unflatten(leaves), inner.final(frame, states)
-    from capibara._wrapping import copy_attributes
-    pure.__name__ = "fun"
-    copy_attributes(fun, pure)
-    from capibara.jax._api import jit
-    options = {name: value for name, value in (getattr(jitted, "_options", None) or {}).items() if name != "inline"}
-    static = options.pop("static_argnums", None) or []
-    options.pop("donate_argnums", None)
-    for name in ("in_shardings", "out_shardings"):
-        if options.pop(name, None) is not None:
-            raise NotImplementedError(f"jit: {name} cannot be given to a function that uses mutable values above arrays")
-    pure = jit(pure, static_argnums=[n + 1 for n in static] or None, **options)
-    known[key] = pure, captured
-    return call, pure
-
-
-# ---- control flow
-
-def _check_same(before, after):
-    for old, new in zip(before, after):
-        if old.qdd != new.qdd:
-            raise TypeError(f"type-changing mutations not allowed in the body of a loop: the state of a mutable value was {old.qdd} before and "
-                            f"is {new.qdd} after an iteration; set it to a value of the same types")
-
-
-def _split(lift, states):
-    """(positions of values that are carried, positions of those that are only written)."""
-    writers = [i for i, state in enumerate(states) if getattr(state.kind, "is_writer", False)]
-    return [i for i in range(len(states)) if i not in writers], writers
-
-
-def scan(run, f, init, xs):
-    """run(f, init, xs) for a scan, whose body may use mutable values."""
-    if not Registrations.mutable:
-        return run(f, init, xs)
-    try:
-        return run(f, init, xs)
-    except NotLifted as found:
-        first = found.value
-
-    def call(lift):
-        states = lift.read()
-        carried, writers = _split(lift, states)
-
-        def body(carry, x):
-            carry, given = carry
-            now = list(states)
-            for i, state in zip(carried, given):
-                now[i] = state
-            with lift.inside(now) as frame:
-                carry, y = f(carry, x)
-                after = lift.final(frame, now, always=True)
-            _check_same([states[i] for i in carried], [after[i] for i in carried])
-            return (carry, [_typed(after[i], states[i]) for i in carried]), (y, [after[i] for i in writers])
-        (carry, after), (ys, written) = run(body, (init, [states[i] for i in carried]), xs)
-        results = [None] * len(states)
-        for places, values in ((carried, after), (writers, written)):
-            for i, state in zip(places, values):
-                results[i] = state
-        lift.write(_with_structure(results, states, lift))
-        return carry, ys
-    return Lift("scan", [first]).run(call)
-
-
-def _typed(after, before):
-    """A state with the tree structure of the one before, as carries need."""
-    return _State(before.kind, before.qdd, after.arrays, before.structure)
-
-
-def _with_structure(results, states, lift):
-    """Carried states with the structures in which they are written."""
-    for i, state in enumerate(results):
-        if state is not None and state.structure is None:
-            results[i] = _State(state.kind, state.qdd, state.arrays, _core.tree_structure(list(state.arrays)))
-    return results
-
-
-def while_loop(run, cond_fun, body_fun, init):
-    """run(cond_fun, body_fun, init) for a loop whose functions may use mutable values."""
-    if not Registrations.mutable:
-        return run(cond_fun, body_fun, init)
-    try:
-        return run(cond_fun, body_fun, init)
-    except NotLifted as found:
-        first = found.value
-
-    def call(lift):
-        states = lift.read()
-
-        def condition(carry):
-            with lift.inside(carry[1]):
-                return cond_fun(carry[0])
-
-        def body(carry):
-            with lift.inside(carry[1]) as frame:
-                value = body_fun(carry[0])
-                after = lift.final(frame, carry[1], always=True)
-            if _split(lift, states)[1]:
-                raise NotImplementedError("while_loop: values that are only written to, such as logs, need a loop whose trip count is known: use scan")
-            _check_same(states, after)
-            return value, [_typed(new, old) for new, old in zip(after, states)]
-        value, after = run(condition, body, (init, states))
-        lift.write(_with_structure(after, states, lift))
-        return value
-    return Lift("while_loop", [first]).run(call)
-
-
-def branches(run, functions, operands):
-    """run(functions, operands) for a conditional whose branches may use mutable values."""
-    if not Registrations.mutable:
-        return run(functions, operands)
-    try:
-        return run(functions, operands)
-    except NotLifted as found:
-        first = found.value
-
-    def call(lift):
-        states = lift.read()
-
-        def with_states(fun):
-            def branch(*args):
-                with lift.inside(states) as frame:
-                    result = fun(*args)
-                    return result, lift.final(frame, states, always=True)
-            return functools.wraps(fun)(branch) if hasattr(fun, "__name__") else branch
-        result, after = run([with_states(fun) for fun in functions], operands)
-        lift.write(after)
-        return result
-    return Lift("cond", [first]).run(call)
-
-
-# ---- jvp and vmap
-
-def jvp_of_mutable(jvp, fun, primals, tangents, has_aux):
-    """jvp for mutable arguments, whose tangents are mutable values of the same kind."""
-    values, tree = _core.tree_flatten(tuple(primals), is_hi)
-    directions, other = _core.tree_flatten(tuple(tangents), is_hi)
-    if len(values) != len(directions):
-        raise TypeError(f"jvp: primals and tangents must have the same tree structure, got {tree} and {other}")
-    places = [i for i, value in enumerate(values) if is_mutable(value)]
-    rest = [i for i in range(len(values)) if i not in places]
-    if [i for i, value in enumerate(directions) if is_mutable(value)] != places:
-        raise TypeError("jvp: the tangent of a mutable argument is a mutable value of the same class, and other arguments have none")
-    lift, tangent_lift = Lift("derivative", [values[i] for i in places]), Lift("derivative", [directions[i] for i in places])
-    states, tangent_states = lift.read(), tangent_lift.read()
-
-    def pure(states, arrays):
-        with lift.inside(states) as frame:
-            full = list(values)
-            for i, array in zip(rest, arrays):
-                full[i] = array
-            result = fun(*tree.unflatten(full))
-            result, aux = result if has_aux else (result, None)
-            return (result, lift.final(frame, states, always=True)), aux
-    (result, after), (tangent, tangent_after), aux = jvp(
-        pure, (states, [values[i] for i in rest]), (_like(states, tangent_states), [directions[i] for i in rest]), True)
-    lift.write(after)
-    tangent_lift.write([_State(new.kind, old.qdd, new.arrays, new.structure) for new, old in zip(tangent_after, tangent_states)])
-    return (result, tangent, aux) if has_aux else (result, tangent)
-
-
-def _like(states, tangents):
-    return [_State(state.kind, state.qdd, tangent.arrays, state.structure) for state, tangent in zip(states, tangents)]
-
-
-def is_spec(axis):
-    """True for an entry of in_axes or out_axes that says where the axis is in a value above arrays."""
-    return bool(types) and any(kind.__name__ == "MappingSpec" and kind.__module__.endswith("_src.hijax") for kind in type(axis).__mro__)
-
-
-def has_specs(axes):
-    return any(map(is_spec, _core.tree_leaves(axes, lambda axis: axis is None)))
-
-
-def has_hi(tree):
-    """True if a tree has values above arrays."""
-    before = Registrations.flattened
-    _core.tree_leaves(tree)
-    return Registrations.flattened != before
-
-
-def _axes_of(spec, kind, count, size):
-    """One axis for each array of a value above arrays."""
-    if not is_spec(spec):
-        return [spec] * count
-    numbers = _core.tree_leaves(list(vars(spec).values()), lambda axis: axis is None)
-    if len(numbers) == count:
-        return numbers
-    raise NotImplementedError(f"vmap: {type(spec).__name__} must have one axis for each of the {count} arrays of a value of type {kind}, "
-                              f"got {numbers} for an axis of size {size}")
-
-
-def mapped(run, fun, in_axes, out_axes, size, args, kwargs):
-    """vmap of values above arrays: run(fun, in_axes, out_axes, size, args, kwargs) maps over arrays."""
-    leaves, tree = _core.tree_flatten((args, kwargs), is_hi)
-    entries = _entries((in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args), 0), tree, leaves)
-    arrays, axes, kinds = [], [], []
-    for leaf, axis in zip(leaves, entries):
-        if is_hi(leaf) and not is_mutable(leaf):
-            kind = type_of(leaf)
-            parts = list(kind.lower_val(leaf))
-            kinds.append((kind, axis))
-            arrays.append(parts)
-            axes.append(_axes_of(axis, kind, len(parts), size))
-        else:
-            kinds.append(None)
-            arrays.append(leaf)
-            axes.append(axis)
-    if size is None:
-        size = next(_core.as_array(array).shape[axis] for array, axis in
-                    zip(_core.tree_leaves(arrays), _core.tree_leaves(axes, lambda axis: axis is None)) if axis is not None)
-    outputs = []
-
-    def call(arrays):
-        values = []
-        for array, kind in zip(arrays, kinds):
-            values.append(array if kind is None else _element(*kind, size).raise_val(*array))
-        given, named = tree.unflatten(values)
-        results, structure = _core.tree_flatten(fun(*given, **named), is_hi)
-        joined, kept, plan = [], [], []
-        for result, axis in zip(results, _entries(out_axes, structure, results)):
-            kind = type_of(result) if is_hi(result) and not is_mutable(result) else None
-            parts = [result] if kind is None else list(kind.lower_val(result))
-            places = []
-            for part, own in zip(parts, _axes_of(axis, kind, len(parts), size)):
-                target = kept if own is None else joined
-                places.append((own, len(target)))
-                target.append(part)
-            plan.append((kind, places, result if is_hi(result) and kind is None else None))
-        outputs[:] = [structure, plan]
-        return joined, kept
-    joined, kept = run(call, (axes,), (0, None), size, (arrays,), {})
-    structure, plan = outputs
-    moveaxis = _core.library_function("numpy", "moveaxis")
-    values = []
-    for kind, places, mutable in plan:
-        parts = [kept[i] if axis is None else moveaxis(joined[i], 0, axis) if isinstance(axis, int) else joined[i] for axis, i in places]
-        values.append(mutable if mutable is not None else parts[0] if kind is None else kind.raise_val(*parts))
-    return structure.unflatten(values)
-
-
-def _element(kind, axis, size):
-    """The type of one element of a value mapped over an axis."""
-    return kind.dec_rank(size, axis) if is_spec(axis) else kind
-
-
-def _entries(axes, tree, values):
-    """One entry for each value, from a tree of entries that is a prefix."""
-    found, structure = _core.tree_flatten(axes, lambda axis: axis is None)
-    entries = []
-    for entry, part in zip(found, structure.flatten_up_to(tree.unflatten(list(range(len(values))))), strict=True):
-        entries += [entry] * len(_core.tree_leaves(part))
-    return entries
-
-
-def as_types(tree):
-    """A tree of the types of arrays, with the types of values above arrays instead of these values."""
-    if not types:
-        return tree
-    leaves, structure = _core.tree_flatten(tree, is_hi)
-    return structure.unflatten([type_of(leaf) if is_hi(leaf) else leaf for leaf in leaves]) if any(map(is_hi, leaves)) else tree
-
-
-def shard_mapped(call, f, in_specs, out_specs, args):
-    """shard_map of values above arrays: call(f, in_specs, out_specs, args) maps over arrays."""
-    leaves, tree = _core.tree_flatten(args, is_hi)
-    arrays, specs, kinds = [], [], []
-    for leaf, spec in zip(leaves, _entries(in_specs, tree, leaves)):
-        kind = type_of(leaf) if is_hi(leaf) else None
-        kinds.append(kind)
-        arrays.append(leaf if kind is None else list(kind.lower_val(leaf)))
-        specs.append(spec if kind is None else _specs_of(spec, kind))
-    flat_specs, outputs = [], []
-
-    def on_arrays(arrays):
-        values = [array if kind is None else kind.raise_val(*array) for array, kind in zip(arrays, kinds)]
-        results, structure = _core.tree_flatten(f(*tree.unflatten(values)), is_hi)
-        parts, plan = [], []
-        for result, spec in zip(results, _entries(out_specs, structure, results)):
-            kind = type_of(result) if is_hi(result) else None
-            own = [result] if kind is None else list(kind.lower_val(result))
-            plan.append((kind, len(own)))
-            parts += own
-            specs_of_result = [spec] if kind is None else _specs_of(spec, kind)
-            flat_specs.extend(specs_of_result if not outputs else [])
-        outputs[:] = [structure, plan]
-        return parts
-    results = iter(call(on_arrays, (specs,), flat_specs, (arrays,)))
-    structure, plan = outputs
-    return structure.unflatten([next(results) if kind is None else kind.raise_val(*[next(results) for _ in range(count)]) for kind, count in plan])
-
-
-def _specs_of(spec, kind):
-    """The specs of the arrays of a value above arrays."""
-    count = len(kind.lo_ty())
-    if not hasattr(spec, "to_lo"):
-        return [spec] * count
-    specs = list(spec.to_lo())
-    if len(specs) != count:
-        raise ValueError(f"shard_map: {type(spec).__name__}.to_lo must return {count} specs, one for each array of a value of type {kind}, got {specs}")
-    return specs

@@ -210,8 +210,8 @@ void filter_frames_of_call() {
   PyErr_Restore(type, value, PyException_GetTraceback(value));
 }
 
-// The Python function of (jitted function, args, kwargs) that lifts mutable values above arrays out of calls; null while
-// the program has none.
+// The Python function of (jitted function, args, kwargs) that lifts mutable values above arrays out of calls; null
+// while the program has none.
 PyObject* lifting_hook = nullptr;
 
 PyObject* call_without_lifting(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {

@@ -3,7 +3,7 @@ import functools
 import types
 import weakref
 
-from capibara import _core, _lifting, _tracebacks, _vmappables
+from capibara import _core, _lifted_functions, _lifted_maps, _lifting, _tracebacks, _vmappables
 from capibara._symbolic_tracing import eval_shape as _eval_shape
 from capibara._types import ShapeDtypeStruct, as_abstract_arrays
 from capibara._wrapping import copy_attributes
@@ -162,15 +162,11 @@ def _refuse_reduce_axes(axes, operation):
 
 
 def _value_and_grad(fun, argnums, has_aux, *rest):
-    def of_pure(inside, outside):
-        def pure(*args, **kwargs):
-            result, states = inside(fun, *args, **kwargs)
-            return (result[0], (result[1], states)) if has_aux else (result, (None, states))
-        copy_attributes(fun, pure)
-        (value, (aux, states)), gradient = _core.value_and_grad(pure, argnums, True, *rest)
-        outside(states)
-        return (value, aux) if has_aux else value, gradient
-    return _lifting.differentiated("reverse", lambda: _core.value_and_grad(fun, argnums, has_aux, *rest), of_pure)
+    def transform(fun, has_aux):
+        value, gradient = _core.value_and_grad(fun, argnums, has_aux, *rest)
+        return (value[0], gradient, value[1]) if has_aux else (value, gradient)
+    value, gradient, *aux = _lifting.differentiated("reverse", fun, has_aux, transform)
+    return (value, aux[0]) if has_aux else value, gradient
 
 
 def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
@@ -199,17 +195,9 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
 def jvp(fun, primals, tangents, has_aux=False):
     """A function's value and its directional derivative along the tangents."""
     _check_callable(fun, "jvp")
-    if _lifting.Registrations.mutable and any(map(_lifting.is_mutable, _core.tree_leaves((primals, tangents), _lifting.is_hi))):
-        return _lifting.jvp_of_mutable(jvp, fun, primals, tangents, has_aux)
-
-    def of_pure(inside, outside):
-        def pure(*args):
-            result, states = inside(fun, *args)
-            return (result[0], (result[1], states)) if has_aux else (result, (None, states))
-        value, tangent, (aux, states) = _core.jvp(pure, primals, tangents, True)
-        outside(states)
-        return (value, tangent, aux) if has_aux else (value, tangent)
-    return _lifting.differentiated("forward", lambda: _core.jvp(fun, primals, tangents, has_aux), of_pure)
+    if _lifting.Registrations.mutable and _lifted_functions.uses_mutable(primals, tangents):
+        return _lifted_functions.jvp_of_mutable(jvp, fun, primals, tangents, has_aux)
+    return _lifting.differentiated("forward", fun, has_aux, lambda fun, has_aux: _core.jvp(fun, primals, tangents, has_aux))
 
 
 def vjp(fun, *primals, has_aux=False, reduce_axes=()):
@@ -217,29 +205,14 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     _check_callable(fun, "vjp")
     _refuse_reduce_axes(reduce_axes, "vjp")
     from capibara.jax.ad import VJP
-
-    def of_pure(inside, outside):
-        def pure(*args):
-            result, states = inside(fun, *args)
-            return (result[0], (result[1], states)) if has_aux else (result, (None, states))
-        value, pull_back, (aux, states) = _core.vjp(pure, primals, True)
-        outside(states)
-        return (value, pull_back, aux) if has_aux else (value, pull_back)
-    value, pull_back, *aux = _lifting.differentiated("reverse", lambda: _core.vjp(fun, primals, has_aux), of_pure)
+    value, pull_back, *aux = _lifting.differentiated("reverse", fun, has_aux, lambda fun, has_aux: _core.vjp(fun, primals, has_aux))
     return (value, VJP(pull_back.func, *pull_back.args), *aux)
 
 
 def linearize(fun, *primals, has_aux=False):
     """A function's value and its derivative at that point as a linear function."""
     _check_callable(fun, "linearize")
-    def of_pure(inside, outside):
-        def pure(*args):
-            result, states = inside(fun, *args)
-            return (result[0], (result[1], states)) if has_aux else (result, (None, states))
-        value, linear, (aux, states) = _core.linearize(pure, primals, True)
-        outside(states)
-        return (value, linear, aux) if has_aux else (value, linear)
-    return _lifting.differentiated("linearize", lambda: _core.linearize(fun, primals, has_aux), of_pure)
+    return _lifting.differentiated("linearize", fun, has_aux, lambda fun, has_aux: _core.linearize(fun, primals, has_aux))
 
 
 def linear_transpose(fun, *primals, reduce_axes=()):
@@ -282,24 +255,18 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     _check_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if isinstance(in_axes, bool) or not (in_axes is None or isinstance(in_axes, tuple) or _vmappables.is_axis(in_axes) or _lifting.is_spec(in_axes)):
+    if isinstance(in_axes, bool) or not (in_axes is None or isinstance(in_axes, tuple) or _lifted_maps.is_axis(in_axes)):
         raise TypeError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to "
                         f"the function, but got {in_axes}.")
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
-        if not all(axis is None or _vmappables.is_axis(axis) or _lifting.is_spec(axis) for axis in _core.tree_leaves(axes, lambda x: x is None)):
+        if not all(axis is None or _lifted_maps.is_axis(axis) for axis in _core.tree_leaves(axes, lambda x: x is None)):
             raise TypeError(f"vmap {name} must be an int, None, or a container of these, but got {axes}.")
     spmd = [] if spmd_axis_name is None else [str(name) for name in _tuple_of(spmd_axis_name)]
 
     def vmap_f(*args, **kwargs):
-        def run(fun, in_axes, out_axes, size, args, kwargs):
-            def of_pure(inside, outside):
-                result, states = _core.vmap(lambda *args, **kwargs: inside(fun, *args, **kwargs), in_axes, (out_axes, None), axis_name, size, spmd,
-                                            args, kwargs)
-                outside(states)
-                return result
-            return _lifting.lifted("vmap", lambda: _core.vmap(fun, in_axes, out_axes, axis_name, size, spmd, args, kwargs), of_pure)
-        if _lifting.types and (_lifting.has_specs((in_axes, out_axes)) or _lifting.has_hi((args, kwargs))):
-            return _lifting.mapped(run, fun, in_axes, out_axes, axis_size, args, kwargs)
+        def transform(fun, in_axes, out_axes, size, args, kwargs):
+            return _core.vmap(fun, in_axes, out_axes, axis_name, size, spmd, args, kwargs)
+        run = functools.partial(_lifted_maps.vmap, transform)
         if _vmappables.registered:
             return _vmappables.mapped(run, fun, in_axes, out_axes, axis_size, args, kwargs)
         return run(fun, in_axes, out_axes, axis_size, args, kwargs)
@@ -327,14 +294,7 @@ def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), st
         static = {n % len(args) for n in static_argnums} if args else set()
         static_names = {name: value for name, value in kwargs.items() if name in static_argnames}
         def run(fun, args, kwargs):
-            def of_pure(inside, outside):
-                def pure(*args, **kwargs):
-                    return inside(fun, *args, **kwargs)
-                copy_attributes(fun, pure)
-                result, states = _core.checkpoint(pure, args, kwargs, policy, prevent_cse)
-                outside(states)
-                return result
-            return _lifting.checkpointed(lambda: _core.checkpoint(fun, args, kwargs, policy, prevent_cse), of_pure)
+            return _lifting.checkpointed(fun, lambda fun: _core.checkpoint(fun, args, kwargs, policy, prevent_cse))
 
         if not static and not static_names:
             return run(fun, args, kwargs)
@@ -398,7 +358,7 @@ def eval_shape(fun, *args, **kwargs):
     def of_types(*args, **kwargs):
         return as_abstract_arrays(fun(*args, **kwargs))
     of_types.__wrapped__ = fun
-    return _lifting.as_types(_eval_shape(of_types, args, kwargs))
+    return _lifted_maps.as_types(_eval_shape(of_types, args, kwargs))
 
 
 def ensure_compile_time_eval():
@@ -535,4 +495,5 @@ def typeof(x):
     return _lifting.type_of(x) if _lifting.is_hi(x) else _core.type_of(x)
 
 
+_lifted_functions.set_jit(jit)
 _tracebacks.guard(__name__)

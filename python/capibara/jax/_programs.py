@@ -227,10 +227,12 @@ def _parts(equation):
     if "cond_jaxpr" in params and "body_jaxpr" in params:
         first, second = params["cond_nconsts"], params["body_nconsts"]
         carry = operands[first + second:]
-        return [(params["cond_jaxpr"].jaxpr, [*operands[:first], *carry]), (params["body_jaxpr"].jaxpr, [*operands[first:first + second], *carry])]
+        return [(params["cond_jaxpr"].jaxpr, [*operands[:first], *carry]),
+                (params["body_jaxpr"].jaxpr, [*operands[first:first + second], *carry])]
     if "branches" in params:
         return [(branch.jaxpr, operands[1:]) for branch in params["branches"]]
-    programs = [value.jaxpr if isinstance(value, ClosedJaxpr) else value for value in params.values() if isinstance(value, (ClosedJaxpr, Jaxpr))]
+    programs = [value.jaxpr if isinstance(value, ClosedJaxpr) else value for value in params.values()
+                if isinstance(value, (ClosedJaxpr, Jaxpr))]
     return [(program, operands) for program in programs if len(program.invars) == len(operands)]
 
 

@@ -2,7 +2,7 @@
 import functools
 import math
 
-from capibara import _core, _lifting, _tracebacks
+from capibara import _core, _lifted_maps, _lifting, _tracebacks
 from capibara.jax import _shard_map_errors as errors, tree_util
 from capibara.jax._abstract_mesh import AbstractMesh, get_abstract_mesh, use_abstract_mesh
 from capibara.jax._api import _wraps
@@ -36,7 +36,7 @@ def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=fro
 
     def mapped(*args):
         if _lifting.types and any(hasattr(spec, "to_lo") for spec in _core.tree_leaves((in_specs, out_specs))):
-            return _lifting.shard_mapped(call, f, in_specs, out_specs, args)
+            return _lifted_maps.shard_mapped(call, f, in_specs, out_specs, args)
         return call(f, in_specs, out_specs, args)
 
     return _wraps(f, mapped)

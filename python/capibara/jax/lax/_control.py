@@ -3,7 +3,7 @@ import functools
 import types
 import weakref
 
-from capibara import _core, _lifting, _tracebacks
+from capibara import _core, _lifted_functions, _tracebacks
 from capibara._errors import ConcretizationTypeError as _ConcretizationTypeError
 from capibara.jax._abstract_mesh import get_abstract_mesh as _get_abstract_mesh
 from capibara.jax._api import vmap as _vmap
@@ -22,7 +22,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
         unroll = length if length is not None else len(_core.tree_leaves(xs)[0])
     elif unroll is False:
         unroll = 1
-    return _lifting.scan(lambda f, init, xs: _core.scan(f, init, xs, length, reverse, max(int(unroll), 1)), f, init, xs)
+    return _lifted_functions.scan(lambda f, init, xs: _core.scan(f, init, xs, length, reverse, max(int(unroll), 1)), f, init, xs)
 
 
 def _require_number(argument, value, kinds):
@@ -35,7 +35,7 @@ def while_loop(cond_fun, body_fun, init_val):
     """Runs body_fun on the state while cond_fun of it is true."""
     if not callable(cond_fun) or not callable(body_fun):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
-    return _lifting.while_loop(_core.while_loop, cond_fun, body_fun, init_val)
+    return _lifted_functions.while_loop(_core.while_loop, cond_fun, body_fun, init_val)
 
 
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
@@ -53,8 +53,8 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         start = _core.as_array(lower)
         steps = last - first
         unroll = steps if unroll is True else max(int(unroll or 1), 1)
-        (_, result), _ = _lifting.scan(lambda f, init, xs: _core.scan(f, init, xs, steps, False, unroll), _of(body_fun, _counted_step),
-                                       (start, init_val), None)
+        (_, result), _ = _lifted_functions.scan(lambda f, init, xs: _core.scan(f, init, xs, steps, False, unroll),
+                                                _of(body_fun, _counted_step), (start, init_val), None)
         return result
     if unroll not in (None, False, 1):
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
@@ -62,7 +62,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     if lower.dtype != upper.dtype:
         dtype = _core.library_function("numpy", "add")(lower, upper).dtype
         lower, upper = _lax("convert_element_type")(lower, dtype), _lax("convert_element_type")(upper, dtype)
-    _, _, result = _lifting.while_loop(_core.while_loop, _below, _of(body_fun, _bounded_step), (lower, upper, init_val))
+    _, _, result = _lifted_functions.while_loop(_core.while_loop, _below, _of(body_fun, _bounded_step), (lower, upper, init_val))
     return result
 
 
@@ -132,7 +132,7 @@ def cond(pred, true_fun, false_fun, *operands, operand=_no_operand, linear=None)
         operands = (operand,)
     if linear is not None and len(linear) != len(operands):
         raise TypeError(f"cond: linear must have one entry for each operand, got {len(linear)} for {len(operands)}")
-    return _lifting.branches(lambda both, operands: _core.cond(pred, *both, operands), (true_fun, false_fun), operands)
+    return _lifted_functions.branches(lambda both, operands: _core.cond(pred, *both, operands), (true_fun, false_fun), operands)
 
 
 def switch(index, branches, *operands, operand=_no_operand):
@@ -146,7 +146,7 @@ def switch(index, branches, *operands, operand=_no_operand):
     shape = (len(index),) if isinstance(index, (list, tuple)) else getattr(index, "shape", ())
     if shape != ():
         raise TypeError(f"Branch index must be scalar, got {index} of shape {shape}.")
-    return _lifting.branches(lambda functions, operands: _core.switch(index, functions, operands), branches, operands)
+    return _lifted_functions.branches(lambda functions, operands: _core.switch(index, functions, operands), branches, operands)
 
 
 def map(f, xs, *, batch_size=None):

@@ -29,7 +29,8 @@ def discharge_state(jaxpr, should_discharge=True):
     program = jaxpr.jaxpr
     chosen = [should_discharge] * len(program.invars) if isinstance(should_discharge, bool) else list(should_discharge)
     if len(chosen) != len(program.invars):
-        raise ValueError(f"discharge_state: should_discharge must have one entry for each of {len(program.invars)} arguments, got {len(chosen)}")
+        raise ValueError(f"discharge_state: should_discharge must have one entry for each of {len(program.invars)} arguments, "
+                         f"got {len(chosen)}")
     discharged = [wanted and var.aval._is_ref for var, wanted in zip(program.invars, chosen)]
 
     def of_values(*args):
