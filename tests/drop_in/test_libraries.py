@@ -10,7 +10,8 @@ from test_scripts import assert_alike, module_path, printed_by_jax, run
 
 HERE = Path(__file__).resolve().parent
 NEEDS = {"checked_functions": (), "optax_training": ("optax",), "chex_checks": ("chex",), "equinox_network": ("equinox", "optax"),
-         "flax_network": ("flax", "optax"), "nnx_network": ("flax", "optax"), "numpyro_inference": ("numpyro",),
+         "flax_network": ("flax", "optax"), "nnx_network": ("flax", "optax"), "nnx_variables": ("flax",),
+         "numpyro_inference": ("numpyro",),
          "haiku_network": ("haiku",), "diffrax_equations": ("diffrax", "lineax", "optimistix"),
          "library_loops": ("equinox", "diffrax", "lineax", "optimistix"),
          "distrax_densities": ("distrax", "tensorflow_probability"), "keras_network": ("keras",), "e3nn_features": ("e3nn_jax", "flax")}
