@@ -29,38 +29,38 @@ class OrderedIOEffect(Effect):
     __str__ = lambda self: "OrderedIO"  # noqa: E731
 
 
-class _RefEffect(Effect):
+class RefEffect(Effect):
     """An effect on a mutable array: the variable of a program, the number of an argument, or None if it is not known which."""
 
-    def __init__(self, input_index=None):
-        self.input_index = input_index
+    def __init__(self, input=None):
+        self.input = input
 
     def __eq__(self, other):
-        return type(self) is type(other) and self.input_index == other.input_index
+        return type(self) is type(other) and self.input == other.input
 
     def __hash__(self):
-        return hash((type(self), self.input_index))
+        return hash((type(self), self.input))
 
     def __repr__(self):
-        return f"{type(self).__name__}({'' if self.input_index is None else self.input_index})"
+        return f"{type(self).__name__}({'' if self.input is None else self.input})"
 
     def __str__(self):
-        return self.name if self.input_index is None else f"{self.name}<{self.input_index}>"
+        return self.name if self.input is None else f"{self.name}<{self.input}>"
 
 
-class ReadEffect(_RefEffect):
+class ReadEffect(RefEffect):
     """A mutable array is read."""
 
     name = "Read"
 
 
-class WriteEffect(_RefEffect):
+class WriteEffect(RefEffect):
     """A mutable array is written."""
 
     name = "Write"
 
 
-class AccumEffect(_RefEffect):
+class AccumEffect(RefEffect):
     """A mutable array is added to."""
 
     name = "Accum"

@@ -57,7 +57,9 @@ def _call_jitted(jitted, args, kwargs):
     captured = _known(jitted).values
     if not captured and not uses_mutable(args, kwargs):
         try:
-            return jitted._call_without_lifting(*args, **kwargs)
+            result = jitted._call_without_lifting(*args, **kwargs)
+            _lifting.forget()
+            return result
         except NotLifted as found:
             captured = [found.value]
 

@@ -36,6 +36,28 @@ class _Identity:
         return f"<{type(self.value).__name__} at {id(self.value):#x}>"
 
 
+class Hidden:
+    """A value as a part of a tree's structure."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+_core.register_node(Hidden, lambda hidden: ((), _Identity(hidden.value)), lambda data, _: Hidden(data.value))
+
+
+def hide(tree, kind):
+    """A tree whose leaves of a class are part of its structure."""
+    leaves, structure = _core.tree_flatten(tree)
+    return structure.unflatten([Hidden(leaf) if isinstance(leaf, kind) else leaf for leaf in leaves])
+
+
+def shown(tree):
+    """The inverse of hide()."""
+    leaves, structure = _core.tree_flatten(tree, lambda one: isinstance(one, Hidden))
+    return structure.unflatten([leaf.value if isinstance(leaf, Hidden) else leaf for leaf in leaves])
+
+
 def _flatten(value):
     Registrations.flattened += 1
     kind = type_of(value)
@@ -80,9 +102,13 @@ class NotLifted(BaseException):
     """Raised inside a function being traced by the first use of a mutable value from outside; transforms catch it and lift the value."""
 
     def __init__(self, value):
-        super().__init__(f"{type(value).__name__}: a mutable value from outside of a traced function is used in a transform that cannot "
-                         "carry it; read it before, and pass its contents as arrays")
+        super().__init__(type(value).__name__)
         self.value, self.passed = value, []
+
+    def refusal(self):
+        """The error for users, where no transform can lift the value."""
+        return NotImplementedError(f"{type(self.value).__name__}: the mutable value is used in a function whose tracing cannot carry it, "
+                                   "such as one inside a loop's derivative; read it before, and pass its contents as arrays")
 
 
 class _Frame:
@@ -115,6 +141,12 @@ def created(value):
 
 
 first_mutable = []  # functions that are called once, when the program makes its first mutable value
+
+
+def forget():
+    """Outside of all traced functions: forgets the mutable values that were made in them."""
+    if _thread.created and not _thread.frames and not _core.is_tracing():
+        _thread.created.clear()
 
 
 def local(value):
@@ -203,6 +235,8 @@ class Lift:
             yield frame
         finally:
             _thread.frames.remove(frame)
+            for key in [key for key, (_, state) in _thread.created.items() if state == frame.state]:
+                del _thread.created[key]
 
     def final(self, frame, states, always=False):
         """The replicas' states at the end of the function; None for those that were not written, unless always."""
@@ -236,13 +270,8 @@ class Lift:
                 if self in found.passed:
                     raise
                 if any(found.value is value for value in self.values):
-                    raise _refusal(found.value) from None
+                    raise found.refusal() from None
                 self.values.append(found.value)
-
-
-def _refusal(value):
-    return NotImplementedError(f"{type(value).__name__}: the mutable value is used in a function whose tracing cannot carry it, such as "
-                               "one inside a loop's derivative; read it before, and pass its contents as arrays")
 
 
 @contextlib.contextmanager
@@ -315,7 +344,9 @@ def lifted(kind, direct, of_pure):
     if not Registrations.mutable:
         return direct()
     try:
-        return direct()
+        result = direct()
+        forget()
+        return result
     except NotLifted as found:
         first = found.value
 

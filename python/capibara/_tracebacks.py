@@ -4,6 +4,9 @@ import os
 import sys
 import types
 
+from capibara._core import is_tracing
+from capibara._lifting import NotLifted
+
 _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 MODES = ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")
 _mode = "auto"
@@ -39,6 +42,10 @@ def boundary(function):
         except Exception as error:
             filter_frames(error)
             raise
+        except NotLifted as found:
+            if is_tracing():
+                raise  # an enclosing transform may carry the value
+            raise found.refusal() from None
 
     _codes.add(call_at_boundary.__code__)
     return call_at_boundary

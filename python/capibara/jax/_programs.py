@@ -251,7 +251,7 @@ def ref_effects(program):
         for inner, operands in _parts(equation):
             outer = dict(zip(inner.invars, operands))
             for effect in ref_effects(inner):
-                operand = outer.get(effect.input_index)
+                operand = outer.get(effect.input)
                 if operand is not None and not isinstance(operand, Literal) and operand in refs:
                     found.add(type(effect)(operand))
     return found

@@ -138,6 +138,8 @@ class custom_vjp(_CustomFunction):
                 return self.fwd(*[args[i] if i in places else next(values) for i in range(len(args))])
 
             bwd = functools.partial(self.bwd, *static)
+        if any(isinstance(leaf, _core.Ref) for leaf in _core.tree_leaves(dynamic)):
+            dynamic, fun, fwd, bwd = _of_refs(dynamic, fun, fwd, bwd)
         name, rest = getattr(self.fun, "__name__", "fn"), (dynamic, self.symbolic_zeros, self.optimize_remat)
 
         def of_pure(inside, outside):
@@ -151,6 +153,29 @@ class custom_vjp(_CustomFunction):
             outside(states)
             return result
         return _lifting.lifted("custom_vjp", lambda: _core.custom_vjp(fun, fwd, bwd, name, *rest), of_pure)
+
+
+def _of_refs(args, fun, fwd, bwd):
+    """A function with mutable arrays among its arguments as one that captures them: they have no cotangents."""
+    refs = [id(leaf) for leaf in _core.tree_leaves(args) if isinstance(leaf, _core.Ref)]
+    if len(set(refs)) != len(refs):
+        raise ValueError("only one reference to a mutable array may be passed as an argument to a function, but custom_vjp got the same "
+                         "one twice; pass it once")
+
+    def primal(*values):
+        result = fun(*_lifting.shown(values))
+        if any(isinstance(leaf, _core.Ref) for leaf in _core.tree_leaves(result)):
+            raise ValueError("custom_vjp: the function returned a mutable array, which may only be an argument; return its value")
+        return result
+
+    def forward(*values):
+        result, residuals = fwd(*_lifting.shown(values))
+        return result, _lifting.hide(residuals, _core.Ref)
+
+    def backward(residuals, cotangent):
+        cotangents = bwd(_lifting.shown(residuals), cotangent)
+        return _lifting.hide(tuple(cotangents), _core.Ref) if isinstance(cotangents, (tuple, list)) else cotangents
+    return _lifting.hide(args, _core.Ref), primal, forward, backward
 
 
 def _refuse_tracers(static):

@@ -20,7 +20,8 @@ class Library:
         self.jnp = self.jax.numpy
         self.public = importlib.import_module(prefix + "jax.experimental.hijax")
         self.boxes = importlib.import_module(prefix + "jax._src.hijax")
-        self.ad = importlib.import_module(prefix + "jax.interpreters.ad")
+        self.discharge = importlib.import_module(prefix + "jax._src.state.discharge")
+        self.state_types = importlib.import_module(prefix + "jax._src.state.types")
         define_pair(self)
 
 
@@ -328,6 +329,42 @@ def ref_of_pair(lib):
     return [f(1.0), lib.jax.jit(f)(1.0)]
 
 
+def ref_in_custom_rule(lib):
+    @lib.jax.custom_vjp
+    def watch(ref, x):
+        return x * 2
+
+    def backward(ref, cotangent):
+        ref[...] = cotangent
+        return None, cotangent * 3
+    watch.defvjp(lambda ref, x: (x * 2, ref), backward)
+    ref = lib.jax.new_ref(0.0)
+    results = []
+    for transform in (lib.jax.grad, lambda f: lib.jax.jit(lib.jax.grad(f))):
+        results += [transform(lambda x: watch(ref, x) * x)(4.0), ref[...]]
+    return results
+
+
+def discharged_program(lib):
+    def f(a, b, x):
+        def body(i, carry):
+            a[...] += carry * i
+            return carry + 1.0
+        y = lib.jax.lax.fori_loop(0, 3, body, x)
+        b[1] = y + b[0]
+        return y + a[...]
+    types = [lib.state_types.AbstractRef(lib.jax.typeof(lib.jnp.zeros(shape))) for shape in ((), (2,))]
+    program = lib.jax.make_jaxpr(f)(*types, lib.jnp.float32(0))
+    a, b, x = program.jaxpr.invars
+    effects = [lib.state_types.ReadEffect(a), lib.state_types.WriteEffect(a), lib.state_types.ReadEffect(b), lib.state_types.WriteEffect(b)]
+    named = "yes" if set(effects) == set(program.effects) else "no"
+    named += "no" if lib.state_types.WriteEffect(x) in program.effects else "yes"
+    of_values = lib.discharge.discharge_state(program)
+    results = [lib.jax.core.eval_jaxpr(of_values.jaxpr, of_values.consts, 10.0, lib.jnp.arange(2.0), 1.0)]
+    of_b = lib.discharge.discharge_state(program, should_discharge=[False, True, True])
+    return results + [named, len(of_values.jaxpr.outvars), len(of_b.jaxpr.outvars), len(of_values.effects)]
+
+
 def operation_in_program(lib):
     program = lib.jax.make_jaxpr(lambda x: lib.part(lib.make(x, 2.0), 0))(1.0)
     return ["yes" if program.jaxpr.is_high else "no", "yes" if lib.jax.make_jaxpr(lambda x: x + 1)(1.0).jaxpr.is_high else "no",
@@ -345,10 +382,61 @@ def compiled_with_box(lib):
 PROGRAMS = [pair_through_jit, pair_is_one_leaf, type_of_pair, gradient_by_own_rules, gradient_of_pair, scan_carries_pair,
             while_and_cond_carry_pair, power_rules, gradient_of_mapped_power, box_argument, box_from_outside, box_changes_type,
             box_in_loops, box_and_gradient, box_in_rule_for_cotangents, box_of_tangents, box_of_pairs, log_values,
-            ref_of_pair, operation_in_program, compiled_with_box]
+            ref_of_pair, ref_in_custom_rule, discharged_program, operation_in_program, compiled_with_box]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_program_gives_what_jax_gives(program):
     expected, got = (as_numpy(program(LIBRARIES[name])) for name in PACKAGES)
     same(expected, got)
+
+
+def test_a_transform_that_cannot_carry_a_box_says_so():
+    box = LIBRARIES["capibara"].boxes.Box(1.0)
+    with pytest.raises(NotImplementedError, match="Box: the mutable value .* cannot carry it.*pass its contents"):
+        capibara.jax.jacfwd(lambda x: x * box.get())(1.0)
+
+
+def test_a_box_that_a_function_makes_does_not_outlive_the_trace():
+    lib = LIBRARIES["capibara"]
+    from capibara import _lifting
+    lib.boxes.Box(0.0)
+    for size in range(1, 4):
+        lib.jax.jit(lambda x: lib.boxes.Box(x).get() + 1)(lib.jnp.zeros(size))
+    assert not _lifting._thread.created and not _lifting._thread.frames
+
+
+def test_a_box_is_unchanged_when_the_function_raises():
+    lib = LIBRARIES["capibara"]
+    box = lib.boxes.Box(1.0)
+
+    @lib.jax.jit
+    def f():
+        box.set(2.0)
+        raise ValueError("no")
+    with pytest.raises(ValueError, match="no"):
+        f()
+    assert box.get() == 1.0
+    with pytest.raises(TypeError, match="type-changing mutations not allowed"):
+        lib.jax.lax.scan(lambda c, _: (c, box.set([c])), 0.0, None, length=2)
+
+
+def test_wrong_rules_name_the_method():
+    lib = LIBRARIES["capibara"]
+
+    class Bare(lib.public.HiType):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Bare: this use of the type needs its method 'lo_ty'"):
+        Bare().lo_ty()
+    with pytest.raises(AttributeError, match="subclass __init__ should set `self.in_avals`"):
+        lib.public.VJPHiPrimitive()
+
+    class Wrong(lib.public.HiPrimitive):
+        def abstract_eval(self, x):
+            return x.update(shape=(3,)), set()
+
+        def to_lojax(self, x):
+            return x
+    with pytest.raises(TypeError, match="wrong: the operation's result has type float32"):
+        lib.jax.jit(Wrong("wrong").bind)(1.0)

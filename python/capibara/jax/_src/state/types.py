@@ -1,6 +1,6 @@
 """jax._src.state.types: the types of mutable arrays, and the effects of equations on them."""
 from capibara import _core
-from capibara._effects import AccumEffect, ReadEffect, WriteEffect  # noqa: F401
+from capibara._effects import AccumEffect, ReadEffect, RefEffect, WriteEffect  # noqa: F401
 from capibara._modules import explain_missing
 from capibara.jax.ref import _View
 
