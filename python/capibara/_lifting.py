@@ -262,7 +262,7 @@ class Lift:
             state.kind.update_from_loval2(state.qdd, value, FlatTree(state.arrays, state.structure))
 
     def run(self, call):
-        """call(self), again for each further mutable value that is found."""
+        """call(self), again for each mutable value that is found."""
         while True:
             try:
                 return call(self)

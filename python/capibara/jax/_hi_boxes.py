@@ -149,7 +149,7 @@ class _BoxGet(HiPrimitive):
     def abstract_eval(self, _, *, avals):
         return avals, {box_effect}
 
-    def to_lojax(self, box, *, avals):
+    def to_lojax(self, box, **_):
         return tree_leaves(box._val)
 
 
@@ -213,7 +213,7 @@ class LogTy(MutableHiType):
     def lo_ty_qdd(self, _):
         return []
 
-    def read_loval_in(self, _, __):
+    def read_loval_in(self, *_):
         return []
 
     def read_loval_out(self, _, log):
@@ -235,8 +235,10 @@ class _LogExtend(HiPrimitive):
     def is_effectful(self, _):
         return True
 
-    def abstract_eval(self, *_, treedef):
+    def _types(self, *_args, **_params):
         return [], {log_effect}
+
+    abstract_eval = _types
 
     def to_lojax(self, log, *leaves, treedef):
         for key, values in tree_unflatten(treedef, leaves).items():

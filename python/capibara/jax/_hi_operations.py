@@ -246,15 +246,23 @@ def batch_arrays(size, axis_name, operation, arrays, dims):
     return results, out_dims
 
 
-def _depend_on(operation, wanted):
-    """Which arrays of the results depend on the arrays that are wanted."""
+def _depend_on(operation, mapped):
+    """Which arrays of the results depend on arguments that are mapped."""
     kinds = [kind for one, _ in operation.entries if one is not None for kind in one.lo_ty()]
     program = make_jaxpr(operation.on_arrays)(*kinds).jaxpr
-    dependent = {var for var, is_wanted in zip(program.invars, wanted) if is_wanted}
+    dependent = {var for var, is_mapped in zip(program.invars, mapped) if is_mapped}
     for equation in program.eqns:
         if any(not isinstance(atom, core.Literal) and atom in dependent for atom in equation.invars):
             dependent.update(var for var in equation.outvars if not isinstance(var, DropVar))
     return [not isinstance(atom, core.Literal) and atom in dependent for atom in program.outvars]
+
+
+def _needed(name, purpose):
+    """A method that subclasses define."""
+    def method(self, *_args, **_params):
+        raise NotImplementedError(f"{self.name}: the operation needs a method '{name}' for {purpose}; define it in {type(self).__name__}")
+    method.__name__, method.__doc__ = name, f"Subclasses define it for {purpose}."
+    return method
 
 
 class HiPrimitive(core.Primitive):
@@ -263,29 +271,20 @@ class HiPrimitive(core.Primitive):
     def __init__(self, name):
         super().__init__(name)
 
-    def is_high(self, *_, **__):
+    def _always(self, *_args, **_params):
         """True: the operation is lowered before programs are compiled."""
         return True
+
+    is_high = _always
 
     def is_effectful(self, _):
         """True if the operation changes a mutable value."""
         return False
 
-    def abstract_eval(self, *_, **__):
-        """(types of the results, effects) from the types of the arguments."""
-        raise NotImplementedError(f"{self.name}: the operation needs a method 'abstract_eval'; define it in {type(self).__name__}")
-
-    def to_lojax(self, *_, **__):
-        """The results, computed by operations on arrays."""
-        raise NotImplementedError(f"{self.name}: the operation needs a method 'to_lojax'; define it in {type(self).__name__}")
-
-    def jvp(self, *_, **__):
-        """(results, tangents) from the arguments and their tangents."""
-        raise NotImplementedError(f"{self.name}: derivatives need a method 'jvp'; define it in {type(self).__name__}")
-
-    def transpose(self, *_, **__):
-        """Cotangents of the linear arguments from those of the results."""
-        raise NotImplementedError(f"{self.name}: derivatives in reverse mode need a method 'transpose'; define it in {type(self).__name__}")
+    abstract_eval = _needed("abstract_eval", "its type: (types of the results, effects) from the types of the arguments")
+    to_lojax = _needed("to_lojax", "its results, computed by operations on arrays")
+    jvp = _needed("jvp", "its derivatives: (results, tangents) from the arguments and their tangents")
+    transpose = _needed("transpose", "its derivatives in reverse mode: cotangents of the linear arguments from those of the results")
 
     def bind(self, *args, **params):
         """Applies the operation."""

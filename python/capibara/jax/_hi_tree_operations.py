@@ -9,6 +9,14 @@ from capibara.jax.interpreters.batching import AxisData
 from capibara.jax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
 
+def _needed(purpose, methods, doc):
+    """A method that subclasses define."""
+    def method(self, *_args):
+        raise NotImplementedError(f"for {purpose} support, subclass {type(self)} must implement {methods}")
+    method.__doc__ = doc
+    return method
+
+
 class VJPHiPrimitive:
     """An operation on trees of values above arrays: a subclass sets in_avals, out_aval and params, and defines `expand` and derivatives."""
 
@@ -26,16 +34,11 @@ class VJPHiPrimitive:
         vars(self).update(self.params)
         self.check(*self.in_avals)
 
-    def _needs(self, purpose, methods):
-        return NotImplementedError(f"for {purpose} support, subclass {type(self)} must implement {methods}")
-
     def expand(self, *_):
         """The results, computed by other operations."""
         raise NotImplementedError(f"subclass {type(self)} must implement `expand`")
 
-    def vjp_fwd(self, _nonzero, /, *_):
-        """(results, residuals) for derivatives in reverse mode."""
-        raise self._needs("grad", "`vjp_fwd`")
+    vjp_fwd = _needed("grad", "`vjp_fwd`", "(results, residuals) for derivatives in reverse mode.")
 
     def vjp_bwd(self, residuals, cotangent, /, *accumulators):
         """Adds the cotangents of the arguments to accumulators."""
@@ -45,34 +48,18 @@ class VJPHiPrimitive:
             if isinstance(accumulator, ad.GradAccum) and value is not None:
                 accumulator.accum(value)
 
-    def vjp_bwd_retval(self, _residuals, _cotangent, /):
-        """The cotangents of the arguments."""
-        raise self._needs("grad", "`vjp_bwd` or `vjp_bwd_retval`")
-
-    def jvp(self, _primals, _tangents):
-        """(results, tangents) for derivatives in forward mode."""
-        raise self._needs("jvp", "`jvp`")
-
-    def lin(self, _nonzero, *_):
-        """(results, residuals) for linearize."""
-        raise self._needs("linearize", "`lin` and `linearized`")
-
-    def linearized(self, _residuals, *_):
-        """The tangents of the results, from the residuals of `lin` and the tangents of the arguments."""
-        raise self._needs("linearize", "`lin` and `linearized`")
-
-    def transpose(self, _cotangent, *_):
-        """Adds the cotangents of the linear arguments to accumulators."""
-        raise self._needs("transpose", "`transpose`")
+    vjp_bwd_retval = _needed("grad", "`vjp_bwd` or `vjp_bwd_retval`", "The cotangents of the arguments.")
+    jvp = _needed("jvp", "`jvp`", "(results, tangents) for derivatives in forward mode.")
+    lin = _needed("linearize", "`lin` and `linearized`", "(results, residuals) for linearize.")
+    linearized = _needed("linearize", "`lin` and `linearized`", "Tangents of the results, from residuals and tangents.")
+    transpose = _needed("transpose", "`transpose`", "Adds the cotangents of the linear arguments to accumulators.")
 
     def batch(self, axis_data, args, dims):
         """(results, their mapped axes) under vmap."""
         out_dim = self.batch_dim_rule(axis_data, dims)
         return vmap(self.expand, in_axes=dims, out_axes=out_dim, axis_size=axis_data.size, axis_name=axis_data.name)(*args), out_dim
 
-    def batch_dim_rule(self, _axis_data, _dims, /):
-        """The mapped axes of the results, from those of the arguments."""
-        raise self._needs("vmap", "`batch` or `batch_dim_rule`")
+    batch_dim_rule = _needed("vmap", "`batch` or `batch_dim_rule`", "The mapped axes of the results, from those of the arguments.")
 
     def check(self, *_):
         """Raises if the types of the arguments do not fit; subclasses may override it."""

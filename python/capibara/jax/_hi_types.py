@@ -22,9 +22,11 @@ class AbstractValue(metaclass=_TypeClass):
 
     is_high = has_qdd = False
 
-    def str_short(self, short_dtypes=False, mesh_axis_types=False):
-        """The type as text."""
+    def _text(self, short_dtypes=False, mesh_axis_types=False):
+        """The type as text; a subclass decides what is short."""
         return repr(self)
+
+    str_short = _text
 
     def to_ct_aval(self):
         """The type of cotangents."""

@@ -218,7 +218,10 @@ Jaxpr.replace = _replace_in_program
 
 # ---- effects on mutable arrays, each with the variable that it is on
 
-_ON_REFS = {"get": ReadEffect, "swap": WriteEffect, "addupdate": AccumEffect}
+effects_on_refs = {}  # {name of an operation on a mutable array: its effect}
+effects_on_refs["get"] = ReadEffect
+effects_on_refs["swap"] = WriteEffect
+effects_on_refs["addupdate"] = AccumEffect
 
 
 def _parts(equation):
@@ -243,7 +246,7 @@ def ref_effects(program):
     if not refs:
         return found
     for equation in program.eqns:
-        kind = _ON_REFS.get(str(equation.primitive))
+        kind = effects_on_refs.get(str(equation.primitive))
         if kind is not None:
             if equation.invars[0] in refs:
                 found.add(kind(equation.invars[0]))

@@ -100,7 +100,7 @@ def test_filtering_can_mark_frames_as_hidden(traceback_filtering):
   traceback_filtering("tracebackhide")
   error = raised_by(lambda: jax.grad(fail)(1.0))
   hidden = [f.f_code.co_name for f, _ in traceback.walk_tb(error.__traceback__) if f.f_locals.get("__tracebackhide__")]
-  assert hidden[-1] == "grad_f" and "fail" not in hidden
+  assert "grad_f" in hidden and "fail" not in hidden
 
 
 def test_filtering_refuses_other_modes():

@@ -5,6 +5,7 @@ from capibara._types import DropVar
 from capibara.jax import ref as _ref
 from capibara.jax import tree_util
 from capibara.jax._api import make_jaxpr
+from capibara.jax._programs import effects_on_refs
 from capibara.jax.interpreters import ad
 
 
@@ -22,7 +23,7 @@ run_state_reference = run_state
 
 
 def discharge_state(jaxpr, should_discharge=True):
-    """A closed program whose mutable arguments are values, with their final values as further results.
+    """A closed program whose mutable arguments are values, with their final values after the results.
 
     `should_discharge`: for each argument, whether it is discharged; one that is not stays mutable.
     """
@@ -43,7 +44,7 @@ def discharge_state(jaxpr, should_discharge=True):
         for equation in program.eqns:
             operands, name = equation.invars, str(equation.primitive)
             refs = [atom for atom in operands if not isinstance(atom, _core.Literal) and atom in current]
-            if refs and name in ("get", "swap", "addupdate"):
+            if refs and name in effects_on_refs:
                 ref, *new = operands
                 results = [] if name == "addupdate" else [current[ref]]
                 if name == "swap":
