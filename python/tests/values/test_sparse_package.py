@@ -61,6 +61,13 @@ def test_products_in_every_layout(layout):
   np.testing.assert_array_equal(dense(mat[1, 2]), C[1, 2])
 
 
+def test_rows_of_row_pointers():
+  rows_of_pointers = importlib.import_module("capibara.jax.experimental.sparse.util").rows_of_pointers
+  for pointers, nse in (([0, 2, 2, 5], 5), ([0, 2, 2, 5], 7), ([0, 0, 0], 3), ([1, 3], 4), ([0], 2), ([0, 2, 6], 4), ([0, 0], 0)):
+    got = rows_of_pointers(jax.numpy.asarray(pointers, "int32"), nse, np.dtype("int32"))
+    np.testing.assert_array_equal(got, np.searchsorted(pointers, np.arange(nse), side="right") - 1)
+
+
 def test_two_sparse_arrays():
   compare(lambda module, sparse: sparse.BCOO.fromdense(A) @ sparse.BCOO.fromdense(B))
   sparse = PEERS[0][1]

@@ -12,7 +12,7 @@ from capibara.jax.experimental.sparse._base import JAXSparse
 from capibara.jax.experimental.sparse._products import DotDimensionNumbers, bcoo_dot_general
 from capibara.jax.experimental.sparse._shapes import bcoo_broadcast_in_dim, bcoo_concatenate, bcoo_update_layout
 from capibara.jax.experimental.sparse.bcoo import BCOO, _bcoo_extract, _bcoo_fromdense, bcoo_sort_indices
-from capibara.jax.experimental.sparse.util import SparseInfo, _count_stored_elements, concrete_count, nfold_vmap
+from capibara.jax.experimental.sparse.util import SparseInfo, _count_stored_elements, concrete_count, nfold_vmap, rows_of_pointers
 from capibara.jax.typing import ArrayLike, DTypeLike
 
 
@@ -149,10 +149,7 @@ def _bcoo_to_bcsr(indices: Array, *, shape: Sequence[int], index_dtype: DTypeLik
 def _bcsr_to_bcoo(indices: Array, indptr: Array, *, shape: Sequence[int]) -> Array:
     """Coordinates [*batch, nse, 2] of elements stored by rows; padding gets a row index past the end."""
     nse = indices.shape[-1]
-
-    def rows_of(ends):
-        return (jnp.searchsorted(ends, jnp.arange(nse, dtype=ends.dtype), side="right") - 1).astype(indices.dtype)
-    rows = nfold_vmap(rows_of, indptr.ndim - 1, broadcasted=False)(indptr)
+    rows = nfold_vmap(lambda ends: rows_of_pointers(ends, nse, indices.dtype), indptr.ndim - 1, broadcasted=False)(indptr)
     whole = np.broadcast_shapes(rows.shape, indices.shape)
     return jnp.stack([jnp.broadcast_to(rows, whole), jnp.broadcast_to(indices, whole)], -1)
 

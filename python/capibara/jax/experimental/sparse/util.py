@@ -97,10 +97,18 @@ def remaining(axes: Sequence[int], *taken: Sequence[int]) -> list[int]:
     return [axis for axis in axes if not any(axis in some for some in taken)]
 
 
+def rows_of_pointers(indptr: Array, nse: int, dtype: Any) -> Array:
+    """The row of each of nse elements, from row pointers; past the last pointer, the number of rows.
+
+    It is counted how many rows start at each element: the sum over the elements up to k is the number of rows that start by then.
+    """
+    starts = jnp.zeros(nse + 1, dtype).at[indptr].add(1, mode="drop")
+    return jnp.cumsum(starts[:nse], dtype=dtype) - 1
+
+
 def _csr_to_coo(indices: Array, indptr: Array) -> tuple[Array, Array]:
     """The rows and columns of elements stored by rows."""
-    places = jnp.arange(indices.shape[0], dtype=indptr.dtype)
-    return (jnp.searchsorted(indptr, places, side="right") - 1).astype(indices.dtype), indices
+    return rows_of_pointers(indptr, indices.shape[0], indices.dtype), indices
 
 
 def _count_stored_elements_per_batch(mat: ArrayLike, n_batch: int = 0, n_dense: int = 0) -> Array:
