@@ -77,7 +77,10 @@ _ALIASES = {
         "capibara.jax._explicit": "auto_axes explicit_axes reshard",
         "capibara.jax._partition": "pjit",
         "capibara.jax._placing": "with_sharding_constraint"}),
-    "jax._src.random": ("jax._src.random: generators of random bits by their names.", {}),
+    "jax._src.random": ("jax._src.random: generators of random bits by their names.", {
+        "capibara.jax.extend.core.primitives": "random_clone_p"}),
+    "jax._src.scipy": ("jax._src.scipy: modules of jax.scipy under jax's private names.", {}),
+    "jax._src.scipy.optimize": ("jax._src.scipy.optimize: the line search of jax.scipy.optimize.", {}),
     "jax._src.sharding": ("jax._src.sharding: what all shardings have.", {
         "capibara.jax._sharding": "IndivisibleError Sharding common_devices_indices_map"}),
     "jax._src.state": ("jax._src.state: the types of mutable arrays.", {}),
@@ -89,6 +92,8 @@ _PACKAGES = {
     "jax._src.lax": "lax parallel",
     "jax._src.lib": "xla_client",
     "jax._src.random": "prng rbg threefry2x32",
+    "jax._src.scipy": "optimize",
+    "jax._src.scipy.optimize": "line_search",
     "jax._src.state": "discharge primitives types",
     "jaxlib": "_jax version xla_client xla_extension",
 }

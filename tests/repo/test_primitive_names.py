@@ -12,7 +12,8 @@ OTHER_WORDS = {"src/backends/cpu/loops/loops.cpp", "src/backends/cpu/llvm/functi
                "python/capibara/jax/numpy/_ufuncs.py", "python/capibara/jax/lax/_control.py", "python/capibara/jax/lax/__init__.py",
                "python/capibara/jax/lax/linalg.py", "python/capibara/jax/tpu_v4/neuromorphic_kernels.py"}
 # Tables with one Python rule for each primitive.
-TABLES = {"python/capibara/jax/experimental/_check_rules.py", "python/capibara/jax/experimental/sparse/_rules.py"}
+TABLES = {"python/capibara/jax/experimental/_check_rules.py", "python/capibara/jax/experimental/roofline/rooflines.py",
+          "python/capibara/jax/experimental/sparse/_rules.py"}
 NAME = r'"([a-z][a-z0-9_-]*)"'
 USES = [r"\bprimitive\(" + NAME, r"CAPIBARA_HANDLE\(\w+, " + NAME, r"\bprimitive\.name [!=]= " + NAME, r"\bcall<" + NAME,
         r"formula<\d>\(" + NAME]

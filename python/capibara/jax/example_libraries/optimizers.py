@@ -15,15 +15,16 @@ class Optimizer(NamedTuple):
     params_fn: Any
 
 
-@functools.partial(tree_util.register_dataclass, data_fields=["packed_state"], meta_fields=["tree_def", "subtree_defs"])
-class OptimizerState:
+class OptimizerState(NamedTuple):
     """The state of all parameters in one flat list: those of the first, of the second, and so on."""
 
-    def __init__(self, packed_state, tree_def, subtree_defs):
-        self.packed_state, self.tree_def, self.subtree_defs = packed_state, tree_def, subtree_defs
+    packed_state: Any
+    tree_def: Any
+    subtree_defs: Any
 
-    def __iter__(self):
-        return iter((self.packed_state, self.tree_def, self.subtree_defs))
+
+tree_util.register_pytree_node(OptimizerState, lambda state: ((state.packed_state,), (state.tree_def, state.subtree_defs)),
+                               lambda fixed, children: OptimizerState(children[0], *fixed))
 
 
 class JoinPoint:
@@ -182,7 +183,7 @@ def sm3(step_size, momentum=0.9):
         return values.reshape([-1 if d == axis else 1 for d in range(ndim)])
 
     def init(x):
-        return x, jnp.zeros_like(x), [jnp.zeros(size, x.dtype) for size in x.shape]
+        return x, jnp.zeros_like(x), [jnp.zeros(size, x.dtype) for size in x.shape] or [jnp.zeros_like(x)]
 
     def update(i, g, state):
         x, mean, sums = state
@@ -190,7 +191,7 @@ def sm3(step_size, momentum=0.9):
         squares = bound + jnp.square(g)
         scaled = g * jnp.where(squares > 0, 1 / jnp.sqrt(jnp.where(squares > 0, squares, 1)), 0)
         mean = (1 - momentum) * scaled + momentum * mean
-        sums = [squares.max(tuple(d for d in range(g.ndim) if d != axis)) for axis in range(g.ndim)]
+        sums = [squares.max(tuple(d for d in range(g.ndim) if d != axis)) for axis in range(g.ndim)] or [squares]
         return x - step_size(i) * mean, mean, sums
 
     return init, update, lambda state: state[0]

@@ -249,4 +249,6 @@ def shape_dependent(make_layer: Callable[[tuple[int, ...]], Layer]) -> Layer:
     return init, apply
 
 
+glorot, randn = glorot_normal, normal
+
 explain_missing(__name__)

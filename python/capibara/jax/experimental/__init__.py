@@ -9,4 +9,4 @@ disable_x64 = lambda: _scope("enable_x64", True)(False)  # noqa: E731
 
 explain_missing(__name__, later=dict.fromkeys((
     "array_serialization", "colocated_python", "compute_on", "hijax", "jet", "key_reuse", "layout", "mesh_utils", "multihost_utils", "ode",
-    "pjit", "random", "rnn", "serialize_executable", "shard_alike", "shard_map", "sparse", "topologies", "xla_metadata")))
+    "pjit", "random", "rnn", "roofline", "serialize_executable", "shard_alike", "shard_map", "sparse", "topologies", "xla_metadata")))

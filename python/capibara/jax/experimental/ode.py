@@ -37,7 +37,15 @@ def odeint(func, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=jnp.inf, hmax=jn
     if not jnp.issubdtype(t.dtype, jnp.floating):
         raise TypeError(f"t must be an array of floats, but got {t}.")
     y0 = jax.tree.map(jnp.asarray, y0)
-    converted, captured = jax.closure_convert(func, y0, t[0], *args)
+    flat, unravel = ravel_pytree(y0)
+
+    def derivative(y, time, *args):
+        """func's result as a tree like y0: it may be another one with as many elements, such as an array for a list."""
+        result = func(y, time, *args)
+        same = jax.tree.structure(result) == jax.tree.structure(y0)
+        return result if same else unravel(ravel_pytree(result)[0].astype(flat.dtype))
+
+    converted, captured = jax.closure_convert(derivative, y0, t[0], *args)
     return _integrate(converted, rtol, atol, mxstep, hmax, y0, t, *args, *captured)
 
 

@@ -4,6 +4,14 @@ from typing import Any
 from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax import random, vmap
+from capibara.jax.extend.core.primitives import (  # noqa: F401
+    random_bits_p,
+    random_fold_in_p,
+    random_seed_p,
+    random_split_p,
+    random_unwrap_p,
+    random_wrap_p,
+)
 
 
 def random_seed(seeds: Any, impl: Any) -> Any:

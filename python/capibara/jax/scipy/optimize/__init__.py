@@ -37,7 +37,7 @@ def minimize(fun, x0, args=(), *, method, tol=None, options=None):
         options.setdefault("gtol", tol)
     if method.lower() != "bfgs":
         end = minimize_lbfgs(lambda x: fun(x, *args), jnp.asarray(x0), **options)
-        return OptimizeResults(end.x, end.converged, end.status, end.f, end.g, None, end.evaluations, end.evaluations, end.k)
+        return OptimizeResults(end.x, end.converged, end.status, end.f, jnp.conj(end.g), None, end.evaluations, end.evaluations, end.k)
     end = minimize_bfgs(lambda x: fun(x, *args), jnp.asarray(x0), **options)
     status = jnp.where(end.converged, 0, jnp.where(end.failed, 3, 1))
     return OptimizeResults(end.x, end.converged, status, end.f, end.g, end.H, end.evaluations, end.evaluations, end.k)

@@ -38,7 +38,9 @@ def minimize_bfgs(fun, x0, maxiter=None, norm=jnp.inf, gtol=1e-5, line_search_ma
         curvature = jnp.dot(y, s)
         rho = jnp.where(curvature != 0, 1 / jnp.where(curvature != 0, curvature, 1), 0)
         left = identity - rho * jnp.outer(s, y)
-        updated = left @ state.H @ left.T + rho * jnp.outer(s, s)
+        # The first estimate has the scale of the function's curvature: otherwise rounding of the identity exceeds a small inverse Hessian.
+        scale = jnp.where((state.k == 0) & (curvature > 0), curvature / jnp.where(curvature > 0, jnp.dot(y, y), 1), 1)
+        updated = left @ (scale * state.H) @ left.T + rho * jnp.outer(s, s)
         H = jnp.where(jnp.isfinite(rho) & (curvature > 0), updated, state.H)
         return State(state.x + s, found.f, found.g, H, state.f, state.k + 1, state.evaluations + found.evaluations, is_small(found.g), found.failed)
 

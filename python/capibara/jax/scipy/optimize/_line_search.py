@@ -1,10 +1,9 @@
 """Line search for the strong Wolfe conditions: brackets the step length by doubling, then narrows it by cubic interpolation."""
 from typing import Any, NamedTuple
 
+import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara.jax import lax
-
-_DECREASE, _CURVATURE = 1e-4, 0.9  # constants of the sufficient decrease and curvature conditions
 
 
 class _Point(NamedTuple):
@@ -29,21 +28,39 @@ class LineSearchResult(NamedTuple):
     g: Any
     failed: Any
     evaluations: Any
+    wolfe: Any  # both conditions hold
 
 
-def line_search(value_and_gradient, direction, f, g, f_before, maxiter):
-    """A step length a >= 0; `value_and_gradient(a)` is the value and gradient of the function at x + a * direction."""
-    slope = jnp.dot(g, direction)
+def dot(a, b):
+    """The inner product of vectors as those of real numbers: of both parts, if they are complex."""
+    return jnp.real(jnp.vdot(a, b))
+
+
+def value_and_ascent(fun):
+    """A function's value and the direction in which it grows fastest: the gradient, which jax defines conjugated for complex vectors."""
+    def evaluated(x):
+        f, g = jax.value_and_grad(fun)(x)
+        return f, jnp.conj(g)
+    return evaluated
+
+
+def line_search(value_and_gradient, direction, f, g, f_before, maxiter, c1=1e-4, c2=0.9, bracketing=None):
+    """A step length a >= 0; `value_and_gradient(a)` is the value and gradient of the function at x + a * direction.
+
+    c1 and c2: constants of the sufficient decrease and curvature conditions. Of at most 2 * maxiter evaluations, `bracketing` may be
+    spent until a bracket is found.
+    """
+    slope = dot(g, direction)
     start = _Point(jnp.zeros_like(f), f, slope, g)
     guess = 1.01 * 2 * (f - f_before) / slope
     guess = jnp.where(jnp.isfinite(guess) & (guess > 0) & (guess < 1), guess, 1).astype(f.dtype)
 
     def step(search):
         trial_f, trial_g = value_and_gradient(search.trial)
-        point = _Point(search.trial, trial_f, jnp.dot(trial_g, direction), trial_g)
+        point = _Point(search.trial, trial_f, dot(trial_g, direction), trial_g)
         low, high = search.low, search.high
-        too_high = ~(trial_f <= f + _DECREASE * point.a * slope) | (trial_f >= low.f) & (search.narrowing | (search.evaluations > 0))
-        flat = jnp.abs(point.slope) <= -_CURVATURE * slope
+        too_high = ~(trial_f <= f + c1 * point.a * slope) | (trial_f >= low.f) & (search.narrowing | (search.evaluations > 0))
+        flat = jnp.abs(point.slope) <= -c2 * slope
         done = ~too_high & flat
         # Past the minimum: the bracket's other end is the previous best point.
         past = jnp.where(search.narrowing, point.slope * (high.a - low.a) >= 0, point.slope >= 0)
@@ -54,12 +71,13 @@ def line_search(value_and_gradient, direction, f, g, f_before, maxiter):
         return _Search(new_low, new_high, trial, narrowing, done, search.evaluations + 1)
 
     def unfinished(search):
-        return ~search.done & (search.evaluations < 2 * maxiter)
+        in_bracket = search.narrowing if bracketing is not None else True
+        return ~search.done & (search.evaluations < 2 * maxiter) & (in_bracket | (search.evaluations < (bracketing or 0)))
 
     first = _Search(start, start, guess, jnp.array(False), jnp.array(False), jnp.int32(0))
     end = lax.while_loop(unfinished, step, first)
     lowered = end.low.f < f  # fails the curvature condition, but is lower: better than failing
-    return LineSearchResult(end.low.a, end.low.f, end.low.g, ~end.done & ~lowered, end.evaluations)
+    return LineSearchResult(end.low.a, end.low.f, end.low.g, ~end.done & ~lowered, end.evaluations, end.done)
 
 
 def _choose(condition, a, b):
