@@ -29,6 +29,14 @@ def test_minimum_over_complex_vectors():
   np.testing.assert_allclose(found.jac, jax.grad(function)(found.x), rtol=1e-4)
 
 
+def test_minimum_in_64_bits():
+  for module in PEERS:
+    with module.enable_x64(True):
+      found = part(module, "scipy.optimize").minimize(lambda x: ((x - 3) ** 4).sum() + (x**2).sum(), module.numpy.ones(3), method=LBFGS)
+    assert found.x.dtype == np.float64 and found.success
+    np.testing.assert_allclose(found.x, 1.5453646, rtol=1e-5)  # the root of 4 (x - 3)^3 + 2 x
+
+
 def test_minimum_of_a_steep_function():
   for module in PEERS:
     found = part(module, "scipy.optimize").minimize(lambda x: module.numpy.mean((1e4 * x) ** 2), module.numpy.ones(2), method="BFGS")

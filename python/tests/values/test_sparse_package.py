@@ -68,6 +68,12 @@ def test_rows_of_row_pointers():
     np.testing.assert_array_equal(got, np.searchsorted(pointers, np.arange(nse), side="right") - 1)
 
 
+def test_zeros_of_rows_are_eliminated():
+  for nse in (None, 7):
+    compare(lambda module, sparse: importlib.import_module(f"{sparse.__name__}.bcsr").bcsr_eliminate_zeros(
+        sparse.BCSR.fromdense(A, nse=9), nse=nse))
+
+
 def test_two_sparse_arrays():
   compare(lambda module, sparse: sparse.BCOO.fromdense(A) @ sparse.BCOO.fromdense(B))
   sparse = PEERS[0][1]

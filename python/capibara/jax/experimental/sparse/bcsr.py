@@ -182,6 +182,11 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
     return mat.sum_duplicates(nse=nse, remove_zeros=False)
 
 
+def bcsr_eliminate_zeros(mat: BCSR, nse: int | None = None) -> BCSR:
+    """Drops elements whose values are all zero, and adds values at duplicate coordinates."""
+    return mat.sum_duplicates(nse=nse)
+
+
 def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
     """The values of an array at coordinates stored by rows."""
     mat = jnp.asarray(mat)

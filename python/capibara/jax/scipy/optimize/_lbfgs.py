@@ -67,7 +67,7 @@ def minimize_lbfgs(fun, x0, maxiter=None, norm=jnp.inf, maxcor=10, ftol=2.220446
             return jnp.concatenate([history[1:], new[None]])
 
         return State(state.x + s, found.f, found.g, last(state.steps, s), last(state.changes, y), last(state.rho, rho), scale, state.k + 1,
-                     state.evaluations + found.evaluations, converged, jnp.where(converged, 0, status))
+                     state.evaluations + found.evaluations, converged, jnp.where(converged, 0, status).astype(jnp.int32))
 
     f, g = value_and_gradient(x0)
     none = jnp.zeros((maxcor, x0.size), x0.dtype)
