@@ -110,6 +110,11 @@ class SymbolicScope:
         return all(sizes[name] >= 1 for name in known) and all(
             c.value(sizes) >= 0 for c in self._at_least if c.variables() <= known)
 
+    @property
+    def conditions(self):
+        """The constraints: the text, an expression that is at least 0, and whether it equals 0."""
+        return tuple(self._constraints)
+
     def check(self, sizes):
         """Raises if sizes do not satisfy a constraint."""
         for text, difference, equal in self._constraints:

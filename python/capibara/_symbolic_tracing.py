@@ -5,6 +5,7 @@ become the expressions of the variables that agree with all of these traces. The
 expressions, so it may branch on them; the branch taken holds for the sizes that were traced.
 """
 import itertools
+import math
 import sys
 
 from capibara import _core
@@ -12,7 +13,8 @@ from capibara._symbolic_sizes import SymbolicSize, operation, sizes_chosen, vari
 from capibara._types import ShapeDtypeStruct
 
 # Large, so that windows and strides fit; primes at prime distances, so that two traces distinguish multiples from other expressions.
-_FIRST, _STEP = 1021, 509
+# Smaller ones where an argument has more elements than this: stages of jit allocate them.
+_SIZES, _MAX_ELEMENTS = ((1021, 509), (251, 127), (97, 53), (37, 23)), 1 << 24
 _MAX_DIVISOR = 16
 
 
@@ -35,12 +37,21 @@ def scope_of(sizes):
     return scope
 
 
-class _Candidates:
+class Candidates:
     """Sizes of the variables that satisfy the constraints and make no dimension negative."""
 
-    def __init__(self, sizes, scope):
-        self.sizes, self.scope = sizes, scope
-        self.names = sorted(set().union(*(size.variables() for size in sizes)))
+    def __init__(self, leaves):
+        self.sizes = symbolic_sizes(leaves)
+        self.scope = scope_of(self.sizes)
+        self.names = sorted(set().union(*(size.variables() for size in self.sizes)))
+        for start, self.step in _SIZES:
+            self.first = self.near({name: start + 58 * i for i, name in enumerate(self.names)})
+            self.second = self.near({name: self.first[name] + self.step + 18 * i for i, name in enumerate(self.names)})
+            if all(self._elements(leaf) <= _MAX_ELEMENTS for leaf in leaves):
+                break
+
+    def _elements(self, leaf):
+        return math.prod(concrete(leaf, self.second).shape) if has_symbolic_shape(leaf) else 0
 
     def admits(self, values):
         return self.scope.admits(values) and all(size.value(values) >= 0 for size in self.sizes)
@@ -64,7 +75,8 @@ class _Candidates:
         raise NotImplementedError(f"no sizes of {', '.join(self.names)} were found that satisfy the constraints of scope {self.scope}")
 
 
-def _concrete(leaf, values):
+def concrete(leaf, values):
+    """A type with the sizes for these values of the variables."""
     if not has_symbolic_shape(leaf):
         return leaf
     shape = tuple(size.value(values) if isinstance(size, SymbolicSize) else size for size in leaf.shape)
@@ -86,16 +98,14 @@ class _Traces:
         key = tuple(values[name] for name in self.candidates.names)
         if key not in self.known:
             with sizes_chosen(self.candidates.scope, values):
-                self.known[key] = self.trace([_concrete(leaf, values) for leaf in self.leaves])
+                self.known[key] = self.trace([concrete(leaf, values) for leaf in self.leaves])
         return self.known[key]
 
 
 def trace_symbolically(trace, leaves):
     """The result of trace(leaves), a tree of types, with expressions for sizes that depend on the arguments' sizes."""
-    sizes = symbolic_sizes(leaves)
-    candidates = _Candidates(sizes, scope_of(sizes))
-    first = candidates.near({name: _FIRST + 58 * i for i, name in enumerate(candidates.names)})
-    second = candidates.near({name: first[name] + _STEP + 18 * i for i, name in enumerate(candidates.names)})
+    candidates = Candidates(leaves)
+    first, second = candidates.first, candidates.second
     traces = _Traces(trace, leaves, candidates)
     results, structure = _core.tree_flatten(traces.at(first), _is_sparse)
     others, other_structure = _core.tree_flatten(traces.at(second), _is_sparse)
@@ -109,7 +119,7 @@ def trace_symbolically(trace, leaves):
     for place, (result, other) in enumerate(zip(results, others)):
         if len(result.shape) != len(other.shape):
             raise NotImplementedError("the number of dimensions of a result depends on symbolic sizes")
-        shape = [a if a == b else _fit(candidates, size_at(place, axis), first, second)
+        shape = [a if a == b else fit(candidates, size_at(place, axis))
                  for axis, (a, b) in enumerate(zip(result.shape, other.shape))]
         results[place] = _with_shape(result, tuple(shape))
     return structure.unflatten(results)
@@ -130,9 +140,9 @@ def _with_shape(result, shape):
     return ShapeDtypeStruct(shape, result.dtype, weak_type=result.weak_type, sharding=result.sharding)
 
 
-def _fit(candidates, size_at, first, second):
+def fit(candidates, size_at):
     """An expression that matches the sizes of all traces."""
-    scope, names = candidates.scope, candidates.names
+    scope, names, first, second = candidates.scope, candidates.names, candidates.first, candidates.second
     ends = size_at(first), size_at(second)
     for size in itertools.chain(candidates.sizes, (variable(name, scope) for name in names)):
         if (size.value(first), size.value(second)) == ends:
@@ -140,7 +150,7 @@ def _fit(candidates, size_at, first, second):
     points = [first, second]
     if len(names) > 1:
         points += [candidates.near({**first, name: second[name]}) for name in names]
-    third = candidates.near({name: second[name] + 2 * _STEP + 10 for name in names})
+    third = candidates.near({name: second[name] + 2 * candidates.step + 10 for name in names})
     for powers in _monomials(names):
         size = _of_monomial(powers, points, third, size_at, scope)
         if size is not None:

@@ -114,9 +114,6 @@ def _tree(structure):
 
 
 def _facts(exported, vjp_order):
-    if exported.has_symbolic_sizes() and exported.artifact is None:
-        raise NotImplementedError(f"Exported.serialize: {exported.fun_name} was exported for symbolic sizes, which are traced when it is "
-                                  "called; export it for known sizes to keep it as bytes")
     ins, outs = exported.shardings or ([None] * len(exported.in_avals), [None] * len(exported.out_avals))
     return {"name": exported.fun_name, "in_tree": _tree(exported.in_tree), "out_tree": _tree(exported.out_tree),
             "in": _write_types(exported.in_avals), "out": _write_types(exported.out_avals), "devices": exported.nr_devices,

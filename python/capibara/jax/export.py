@@ -2,9 +2,10 @@
 
 A function exported for static sizes is its StableHLO with the types and trees of its arguments and results; it is serialized in jax's
 format, so each library reads the other's. Symbolic programs of jax are specialized for every new combination of sizes in a call.
-A function exported here for symbolic sizes is retraced for each, and cannot be serialized.
+A function exported here for symbolic sizes is retraced for each; its text, which is written when it is serialized, has symbolic sizes.
 """
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from capibara.jax._api import jit
 from capibara.jax._exported_bytes import register_namedtuple_serialization, register_pytree_node_serialization
 from capibara.jax._exported_values import evaluate_module
 from capibara.jax._programs import eval_jaxpr
+from capibara.jax._symbolic_modules import symbolic_module
 
 __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize", "export", "is_symbolic_dim",
            "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
@@ -75,6 +77,7 @@ class Exported:
     shardings: tuple | None = dataclasses.field(default=None, repr=False)  # of arguments and results, in serialized form
     _call: Callable = dataclasses.field(default=None, repr=False)  # maps flat arguments to flat results
     _get_vjp: Callable | None = dataclasses.field(default=None, repr=False)
+    _lower: Callable | None = dataclasses.field(default=None, repr=False)  # maps types of known sizes to text and the arguments read
 
     @property
     def uses_global_constants(self) -> bool:
@@ -87,9 +90,13 @@ class Exported:
 
     def mlir_module(self, serialized: bool = True) -> str:
         """The program as StableHLO text."""
-        if self.text is None and self.artifact is None:
-            raise NotImplementedError(f"Exported.mlir_module: {self.fun_name} has symbolic sizes, for which there is no text")
+        if self._lower is not None:
+            return self._symbolic_text
         return _core.stablehlo_text(self.artifact) if self.text is None else self.text
+
+    @functools.cached_property
+    def _symbolic_text(self):
+        return symbolic_module(self._lower, self.in_avals, _argument_names(self.in_tree))
 
     @property
     def mlir_module_serialized(self) -> bytes:
@@ -234,8 +241,15 @@ def _exported(function, args, kwargs, platforms, disabled):
         def call(*values):
             args, kwargs = structure.unflatten(values)
             return _core.tree_flatten(function(*args, **kwargs))[0]
+
+        def lower(types):
+            args, kwargs = structure.unflatten(types)
+            lowered = function.trace(*args, **kwargs).lower()
+            text = lowered.as_text()
+            # Artifacts have no operations of CHLO; what stands for them is written for known sizes.
+            return _core.stablehlo_text(_core.stablehlo_artifact(text)) if "chlo." in text else text, lowered._kept_var_idx
         return Exported(name, structure, avals, out_tree, tuple(outs), platforms, disabled, None, _call=call,
-                        _get_vjp=_derivative, module_kept_var_idx=tuple(range(len(avals))))
+                        _get_vjp=_derivative, _lower=lower, module_kept_var_idx=tuple(range(len(avals))))
     traced = function.trace(*args, **kwargs)
     lowered = traced.lower()
     return from_text(name, traced.in_tree, out_tree=traced.out_tree, text=lowered.as_text(), platforms=platforms, disabled=disabled,
