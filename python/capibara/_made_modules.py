@@ -31,6 +31,7 @@ _ALIASES = {
         "capibara.jax.core": "* ShapedArray Tracer eval_jaxpr get_aval trace_state_clean",
         "capibara._errors": "ConcretizationTypeError ShardingTypeError TracerArrayConversionError TracerBoolConversionError "
                             "TracerIntegerConversionError UnexpectedTracerError",
+        "capibara._symbolic_sizes": "is_constant_shape is_symbolic_dim",
         "capibara.jax._axes": "ManualAxisType",
         "capibara._lifting": "cur_qdd=current_state",
         "capibara.jax._explicit": "modify_spec_for_auto_manual=explicit_part",
@@ -89,7 +90,7 @@ _ALIASES = {
 # Packages with submodules, which are imported on first use.
 _PACKAGES = {
     "jax._src.interpreters": "ad batching partial_eval",
-    "jax._src.lax": "lax parallel",
+    "jax._src.lax": "lax parallel windowed_reductions",
     "jax._src.lib": "xla_client",
     "jax._src.random": "prng rbg threefry2x32",
     "jax._src.scipy": "optimize",

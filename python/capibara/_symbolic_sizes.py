@@ -298,6 +298,11 @@ def is_symbolic_dim(p) -> bool:
     return isinstance(p, SymbolicSize)
 
 
+def is_constant_shape(shape) -> bool:
+    """True if no size of a shape is symbolic."""
+    return not any(map(is_symbolic_dim, shape))
+
+
 def extremum(name, left, right, scope):
     """max or min; one of the operands if the bounds decide."""
     difference = left - right
