@@ -65,6 +65,7 @@ _ALIASES = {
         "capibara._errors": "XlaRuntimeError=JaxRuntimeError",
         "capibara.jax._devices": "Device"}),
     "jax._src.lib": ("jax._src.lib: the few names of jaxlib that mean something here.", {}),
+    "jax._src.lib.lapack": ("jax._src.lib.lapack: LAPACK's handlers.", {"capibara.jax._src.lax.linalg": "_lapack"}),
     "jax._src.lib.xla_client": ("jax._src.lib.xla_client: shardings in XLA's form, and the classes of arrays and devices.", {
         "capibara._core": "ArrayImpl",
         "capibara.jax._devices": "Device",
@@ -90,8 +91,8 @@ _ALIASES = {
 # Packages with submodules, which are imported on first use.
 _PACKAGES = {
     "jax._src.interpreters": "ad batching partial_eval",
-    "jax._src.lax": "lax parallel windowed_reductions",
-    "jax._src.lib": "xla_client",
+    "jax._src.lax": "lax linalg parallel windowed_reductions",
+    "jax._src.lib": "lapack xla_client",
     "jax._src.random": "prng rbg threefry2x32",
     "jax._src.scipy": "optimize",
     "jax._src.scipy.optimize": "line_search",

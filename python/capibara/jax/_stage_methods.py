@@ -8,6 +8,7 @@ from capibara._errors import ShardingTypeError
 from capibara._origins import argument_name
 from capibara._types import ShapeDtypeStruct
 from capibara.jax._devices import local_devices
+from capibara.jax._module_view import Module
 from capibara.jax._sharding import Format, Layout, SingleDeviceSharding, sharding_from
 from capibara.jax.tree_util import keystr, tree_flatten_with_path
 
@@ -100,19 +101,9 @@ def _write_object(self, object_path: str | os.PathLike, header_path: str | os.Pa
                        _leaf_names(self.in_tree, ("args", "kwargs")), _leaf_names(self.out_tree, "result"))
 
 
-class _Module:
-    """The program of a lowered function: as text, StableHLO."""
-
-    def __init__(self, text):
-        self._text = text
-
-    def __str__(self):
-        return self._text
-
-
 def _compiler_ir(self, dialect=None):
     """The program passed to the compiler; its text is as_text(dialect)."""
-    return _Module(self.as_text(dialect))
+    return Module(self.as_text(dialect))
 
 
 def complete():

@@ -2,18 +2,25 @@
 import ctypes
 import math
 import os
+import re
 
 import numpy as np
 
 from capibara import _core
+from capibara._dtypes import float0
 from capibara.jax import numpy as jnp
+from capibara.jax._programs import eval_jaxpr
 
 __all__ = ["build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
            "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id"]
 
 _STAGES = ("instantiate", "prepare", "initialize", "execute")
 _ELEMENTS = {"bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "ui8", "uint16": "ui16",
-             "uint32": "ui32", "uint64": "ui64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+             "uint32": "ui32", "uint64": "ui64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
+             "int2": "i2", "int4": "i4", "uint2": "ui2", "uint4": "ui4", "float4_e2m1fn": "f4E2M1FN", "float8_e3m4": "f8E3M4",
+             "float8_e4m3": "f8E4M3", "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float8_e4m3fn": "f8E4M3FN",
+             "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2", "float8_e5m2fnuz": "f8E5M2FNUZ",
+             "float8_e8m0fnu": "f8E8M0FNU"}
 
 
 # Own prototypes: those of ctypes.pythonapi are shared by the whole process.
@@ -88,15 +95,50 @@ def include_dir() -> str:
     raise RuntimeError("include_dir: the headers for handlers are those of jaxlib, which is not installed; pip install jaxlib")
 
 
-def build_ffi_lowering_function(call_target_name: str, **kwargs: object) -> None:
-    """Refused: lowering rules are written with the Python bindings of MLIR, which do not exist here."""
-    said = f"build_ffi_lowering_function({call_target_name!r}, {', '.join(kwargs)})"
-    raise NotImplementedError(f"{said}: there is no MLIR here; use ffi_call")
+class _Results:
+    """The results of a call in a lowering rule."""
+
+    def __init__(self, results):
+        self.results = results
+        self.result = results[0] if len(results) == 1 else None
 
 
-def ffi_lowering(call_target_name: str, **kwargs: object) -> None:
-    """Refused: lowering rules are written with the Python bindings of MLIR, which do not exist here."""
-    raise NotImplementedError(f"ffi_lowering({call_target_name!r}, {', '.join(kwargs)}): there is no MLIR here; use ffi_call")
+def build_ffi_lowering_function(call_target_name: str, *, operand_layouts=None, result_layouts=None, backend_config=None,
+                                skip_ffi_layout_processing: bool = False, **lowering_args: object):
+    """A function of a lowering rule's context, operands and attributes that calls a handler; its result has `.results`.
+
+    Layouts that are tuples begin with the dimension that varies fastest. Results have the types of the context's avals_out.
+    """
+    if backend_config is not None and not isinstance(backend_config, dict):
+        raise ValueError(f"ffi_lowering: backend_config must be a dict, got {type(backend_config).__name__}")
+    options = dict(lowering_args)
+    effect, aliases = options.pop("has_side_effect", False), options.pop("operand_output_aliases", None)
+    if options.pop("api_version", 4) != 4:
+        raise NotImplementedError("ffi_lowering: only typed handlers are called, with api_version=4")
+    if options:
+        raise NotImplementedError(f"ffi_lowering: {', '.join(sorted(options))} belong to operations of MLIR, of which there are none here")
+    if skip_ffi_layout_processing and (operand_layouts is not None or result_layouts is not None):
+        raise NotImplementedError("ffi_lowering: skip_ffi_layout_processing with layouts; leave one of them out")
+
+    def major_to_minor(layouts):
+        return None if layouts is None else [layout if layout is None or hasattr(layout, "major_to_minor") else tuple(layout)[::-1]
+                                             for layout in layouts]
+
+    def lowering(ctx, *operands, **params):
+        call = ffi_call(call_target_name, tuple(ctx.avals_out), has_side_effect=effect, input_output_aliases=aliases,
+                        input_layouts=major_to_minor(operand_layouts), output_layouts=major_to_minor(result_layouts))
+        return _Results(list(call(*operands, **{**(backend_config or {}), **params})))
+
+    return lowering
+
+
+def ffi_lowering(call_target_name: str, *, operand_layouts=None, result_layouts=None, backend_config=None,
+                 skip_ffi_layout_processing: bool = False, **lowering_args: object):
+    """A lowering rule, for jax.interpreters.mlir.register_lowering, that calls a handler; see build_ffi_lowering_function."""
+    lowering = build_ffi_lowering_function(
+        call_target_name, operand_layouts=operand_layouts, result_layouts=result_layouts, backend_config=backend_config,
+        skip_ffi_layout_processing=skip_ffi_layout_processing, **lowering_args)
+    return lambda ctx, *operands, **params: lowering(ctx, *operands, **params).results
 
 
 def _text(value):
@@ -110,11 +152,14 @@ def _number(value, element):
     if element.startswith(("f", "bf")):
         value = float(value)
         if not math.isfinite(value):  # bits, as MLIR writes them
+            if element.startswith(("f4", "f8")):
+                raise TypeError(f"ffi_call: an attribute of type {element} must be finite, got {value}")
             bits = np.asarray(value, {"f64": np.float64, "f32": np.float32, "f16": np.float16}.get(element, np.float32))
             size = bits.dtype.itemsize
             pattern = int(bits.view({8: np.uint64, 4: np.uint32, 2: np.uint16}[size]))
             return f"0x{pattern >> 16:04X}" if element == "bf16" else f"0x{pattern:0{2 * size}X}"
-        return f"{value:.17e}"
+        short = f"{value:.6e}"
+        return short if float(short) == value else f"{value:.17e}"
     return str(int(value))
 
 
@@ -133,16 +178,20 @@ def _attribute(name, value):
         return _text(value)
     if isinstance(value, dict):
         inner = {key: _attribute(f"{name}.{key}" if name else key, item) for key, item in sorted(value.items())}
-        return "{" + ", ".join(f"{_text(key)} = {text}" for key, text in inner.items()) + "}"
+        names = [key if re.fullmatch(r"[A-Za-z_][\w$.]*", key) else _text(key) for key in inner]
+        return "{" + ", ".join(f"{key} = {text}" for key, text in zip(names, inner.values())) + "}"
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(_attribute(name, item) for item in value) + "]"
     if isinstance(value, int):
         return f"{value} : i64"
     if isinstance(value, float):
         return f"{_number(value, 'f64')} : f64"
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.name in _ELEMENTS:
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype == float0:
+        value = np.zeros(value.shape, bool)
+    # Numbers of ml_dtypes have the dtype alone in common with NumPy's.
+    if hasattr(value, "dtype") and not isinstance(value, _core.Array) and getattr(value.dtype, "name", None) in _ELEMENTS:
         element = _ELEMENTS[value.dtype.name]
-        if isinstance(value, np.generic):
+        if not isinstance(value, np.ndarray):
             return f"{_number(value, element)} : {element}"
         shape = "".join(f"{size}x" for size in value.shape)
         return f"dense<{_numbers(value, element)}> : tensor<{shape}{element}>"
@@ -164,11 +213,18 @@ def ffi_call(target_name, result_shape_dtypes, *, has_side_effect=False, vmap_me
     methods = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None)
     if vmap_method not in methods:
         raise ValueError(f"vmap_method must be on of the allowed methods {methods}, but got: {vmap_method}")
-    if custom_call_api_version != 4 or legacy_backend_config is not None:
-        raise NotImplementedError("ffi_call: only typed handlers are called, with custom_call_api_version=4, got "
-                                  f"{custom_call_api_version} and legacy_backend_config={legacy_backend_config!r}")
+    legacy = custom_call_api_version < 4
+    if not legacy and legacy_backend_config is not None:
+        raise ValueError("The use of the legacy_backend_config parameter requires custom_call_api_version < 4; got "
+                         f"{custom_call_api_version}.")
+    if legacy and (vmap_method is not None or input_layouts is not None or output_layouts is not None or input_output_aliases):
+        raise NotImplementedError(f"ffi_call: vmap_method, layouts and aliases need custom_call_api_version=4, got {custom_call_api_version}")
     many = isinstance(result_shape_dtypes, (tuple, list))
     types = list(result_shape_dtypes) if many else [result_shape_dtypes]
+    for position, kind in enumerate(types):
+        if not hasattr(kind, "shape") or not hasattr(kind, "dtype"):
+            raise ValueError("All elements of result_shape_dtypes must have 'shape' and 'dtype' attributes. "
+                             f"Got {kind} at position {position}.")
     aliases = {int(key): int(value) for key, value in (input_output_aliases or {}).items()}
 
     def call(*args, **kwargs):
@@ -176,6 +232,12 @@ def ffi_call(target_name, result_shape_dtypes, *, has_side_effect=False, vmap_me
             if isinstance(value, _core.Array):
                 raise TypeError(f"Non-hashable keyword argument to ffi_call {name}: {value}")
         operands = [jnp.asarray(arg) for arg in args]
+        if legacy:
+            if kwargs:
+                raise ValueError("The use of ffi_call attributes requires a custom call API version of at least 4; got "
+                                 f"api_version={custom_call_api_version}.")
+            results = _legacy_call(target_name, types, operands, has_side_effect, custom_call_api_version, legacy_backend_config)
+            return tuple(results) if many else results[0]
         if input_layouts is not None and len(input_layouts) != len(operands):
             raise ValueError(f"The number of input arguments ({len(operands)}) must equal the number of input layouts "
                              f"({len(input_layouts)}).")
@@ -190,6 +252,28 @@ def ffi_call(target_name, result_shape_dtypes, *, has_side_effect=False, vmap_me
         return tuple(results) if many else results[0]
 
     return call
+
+
+def _legacy_call(target_name, types, operands, has_side_effect, version, config):
+    """A call of a handler of an earlier interface, which plugins may have: programs of the native backends have none."""
+    def text(kind):
+        name = np.dtype(kind.dtype).name
+        if name not in _ELEMENTS:
+            raise TypeError(f"ffi_call: custom_call_api_version={version} takes no arrays of type {name}")
+        return "tensor<" + "".join(f"{size}x" for size in kind.shape) + _ELEMENTS[name] + ">"
+    ins, outs = [text(operand) for operand in operands], [text(kind) for kind in types]
+    values = [f"%arg{i}" for i in range(len(ins))]
+    results = [f"%0#{i}" if len(outs) > 1 else "%0" for i in range(len(outs))]
+    made = "" if not outs else f"%0{f':{len(outs)}' if len(outs) > 1 else ''} = "
+    module = _core.program_from_stablehlo(f"""module {{
+  func.func public @main({', '.join(f'{value}: {kind}' for value, kind in zip(values, ins))}) -> ({', '.join(outs)}) {{
+    {made}"stablehlo.custom_call"({', '.join(values)}) {{call_target_name = {_text(target_name)}, api_version = {int(version)} : i32, \
+backend_config = {_text(config or '')}, has_side_effect = {'true' if has_side_effect else 'false'}}} : ({', '.join(ins)}) -> ({', '.join(outs)})
+    return {', '.join(results)}{' : ' if outs else ''}{', '.join(outs)}
+  }}
+}}
+""")
+    return eval_jaxpr(module.jaxpr, module.consts, *operands)
 
 
 def _check_aliases(aliases, operands, types, input_layouts, output_layouts):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from capibara import _core
 from capibara._modules import explain_missing
+from capibara.jax import _module_view as ir  # noqa: F401: classes of modules that lowered functions return
 
 
 class LoweringRuleContext(types.SimpleNamespace):
