@@ -244,6 +244,9 @@ class _Reader:
         return value
 
     def factor(self):
+        if self.peek() == "-":
+            self.next()
+            return -self.factor()
         value = self.atom()
         if self.peek() == "^":
             self.next()

@@ -160,6 +160,8 @@ def fit(candidates, size_at):
         return affine
     for base in itertools.chain(candidates.sizes, (variable(name, scope) for name in names)):
         size = _quotient(base, candidates, points, size_at)
+        if size is None:
+            size = _remainder(base, candidates, size_at)
         if size is not None:
             return size
     return operation("size_of_result", variable(names[0], scope), 0 if len(names) == 1 else variable(names[1], scope), scope)
@@ -217,3 +219,16 @@ def _quotient(base, candidates, points, size_at):
     if low > min(gap + divisor - 1 for gap in gaps):
         return None
     return (times * base + low) // divisor
+
+
+def _remainder(base, candidates, size_at):
+    """mod(base, divisor) + constant."""
+    points = [candidates.near({name: size + step for name, size in candidates.first.items()}) for step in range(_MAX_DIVISOR + 1)]
+    values = [size_at(point) for point in points]
+    if max(values) - min(values) >= _MAX_DIVISOR:
+        return None
+    for divisor in range(max(values) - min(values) + 1, _MAX_DIVISOR + 1):
+        gaps = {value - base.value(point) % divisor for point, value in zip(points, values)}
+        if len(gaps) == 1:
+            return base % divisor + gaps.pop()
+    return None

@@ -10,6 +10,8 @@ import re
 
 import numpy as np
 
+from capibara._dtypes import float0
+from capibara._errors import InconclusiveDimensionOperation
 from capibara._symbolic_sizes import SymbolicSize, extremum, sizes_chosen
 from capibara._symbolic_tracing import Candidates, concrete, fit
 
@@ -57,6 +59,29 @@ def _split(line):
     return _TOKEN.sub(hole, line), numbers
 
 
+def _unshared(text):
+    """The text with a constant for each of its uses, since sizes that equal another constant would share it; values are renumbered."""
+    lines, constants, names, uses = [], {}, {}, 0
+    for line in text.splitlines():
+        if line.startswith("  func.func"):
+            constants, names, uses = {}, {}, 0
+        match = re.match(r"\s*(%\d+) = (stablehlo\.constant .*)", line)
+        if match:
+            constants[match[1]] = match[2]
+            continue
+        indent = line[:len(line) - len(line.lstrip())]
+
+        def renamed(match):
+            nonlocal uses
+            if match[0] not in constants:
+                return names.setdefault(match[0], f"%{len(names)}")
+            uses += 1
+            lines.append(f"{indent}%c{uses} = {constants[match[0]]}")
+            return f"%c{uses}"
+        lines.append(re.sub(r"%\d+", renamed, line))
+    return lines
+
+
 class _Texts:
     """The texts of a function for concrete sizes, line by line."""
 
@@ -68,7 +93,7 @@ class _Texts:
         if key not in self.known:
             with sizes_chosen(self.candidates.scope, values):
                 text, kept = self.lower([concrete(leaf, values) for leaf in self.leaves])
-            self.known[key] = [_split(line) for line in text.splitlines()], tuple(kept)
+            self.known[key] = [_split(line) for line in _unshared(text)], tuple(kept)
             first = next(iter(self.known.values()))
             if [line for line, _ in first[0]] != [line for line, _ in self.known[key][0]] or first[1] != tuple(kept):
                 self._refuse(first[0], self.known[key][0], values)
@@ -157,7 +182,7 @@ class _Numbers:
                 return round(inverse(value)) if value > 0 and math.isfinite(value) else 0
             try:
                 found = self.fitted(integer, tuple(map(integer, self.points)))
-            except (_Refused, ValueError, OverflowError, ZeroDivisionError):
+            except (_Refused, OverflowError, ZeroDivisionError):
                 continue
             if all((size := _value(found, point)) and abs(function(size) - value) <= abs(value) * rounding
                    for point, value in zip(self.points, values)):
@@ -174,7 +199,7 @@ def _value(size, point):
         return size
     try:
         return size.value(point)
-    except ValueError:
+    except InconclusiveDimensionOperation:
         return None
 
 
@@ -629,7 +654,7 @@ class _Absent(dict):
 
 def _type_text(aval):
     """The type of an argument, with dimensions ?."""
-    name = getattr(aval.dtype, "name", "")
+    name = "bool" if aval.dtype == float0 else getattr(aval.dtype, "name", "")
     words = {"key<fry>": "2xui32", "key<rbg>": "4xui32", "key<urbg>": "4xui32"}.get(name) or _ELEMENTS.get(name)
     if words is None:
         raise _Refused(f"an argument of type {aval.dtype} is not read")

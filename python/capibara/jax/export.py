@@ -7,14 +7,16 @@ A function exported here for symbolic sizes is retraced for each; its text, whic
 import dataclasses
 import functools
 import re
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from capibara import _core
+from capibara._dtypes import KeyType, float0
 from capibara._modules import explain_missing
 from capibara._symbolic_shapes import SymbolicScope, symbolic_shape
 from capibara._symbolic_sizes import SymbolicSize, is_symbolic_dim
-from capibara._symbolic_tracing import has_symbolic_shape, scope_of, symbolic_sizes, trace_symbolically
+from capibara._symbolic_tracing import has_symbolic_shape, scope_of, trace_symbolically
 from capibara._types import ShapeDtypeStruct
 from capibara.jax import _exported_bytes, custom_vjp, default_backend, tree_util, vjp
 from capibara.jax._api import jit
@@ -157,43 +159,65 @@ def _check_argument(name, leaf, aval):
         raise ValueError(f"Dtype mismatch for {name}: expected {aval.dtype} and called with {leaf.dtype}")
 
 
+_PAGE = "https://docs.jax.dev/en/latest/export/shape_poly.html#"
+
+
 def _solve(names, shapes, avals):
     """Solves for the variables from the arguments' sizes; raises for sizes that contradict the shapes or the constraints."""
-    pairs = [(f"{name}.shape[{axis}]", size, expression) for name, shape, aval in zip(names, shapes, avals)
-             for axis, (size, expression) in enumerate(zip(shape, aval.shape)) if isinstance(expression, SymbolicSize)]
-    scope = scope_of([expression for _, _, expression in pairs])
-    sizes, open_pairs = {}, list(pairs)
-    while open_pairs:
+    waiting = [(f"{name}.shape[{axis}]", size, expression) for name, shape, aval in zip(names, shapes, avals)
+               for axis, (size, expression) in enumerate(zip(shape, aval.shape)) if isinstance(expression, SymbolicSize)]
+    scope = scope_of([expression for _, _, expression in waiting])
+    specifications = " Using the following polymorphic shapes specifications: " + ",".join(
+        f"{name}.shape = {aval.shape}" for name, aval in zip(names, avals) if has_symbolic_shape(aval)) + "."
+    sizes, solved, checks = {}, " Obtained dimension variables: ", []
+
+    def check(holds, words):
+        checks.append((holds, f"Input shapes do not match the polymorphic shapes specification. {words}{specifications}{solved}. "
+                              f"Please see {_PAGE}shape-assertion-errors for more details."))
+    while waiting:
         left = []
-        for pair in open_pairs:
-            _, size, expression = pair
+        for where, size, expression in waiting:
             unknown = expression.variables() - set(sizes)
-            if len(unknown) == 1 and not _add_solution(sizes, unknown.pop(), size, expression):
-                left.append(pair)
-            elif unknown and len(expression.variables() - set(sizes)) > 0:
-                left.append(pair)
-        if len(left) == len(open_pairs):
-            break
-        open_pairs = left
-    unknown = set().union(*(expression.variables() for _, _, expression in pairs)) - set(sizes)
-    if unknown:
-        raise ValueError(f"Cannot solve for values of dimension variables {unknown}.")
-    for where, size, expression in pairs:
-        if expression.value(sizes) != size:
-            raise ValueError("Input shapes do not match the polymorphic shapes specification. Found inconsistency between dimension size "
-                             f"{where} (= {size}) and the specification '{expression}' (= {expression.value(sizes)}), with {sizes}.")
+            factor, rest = _linear(expression, sizes, unknown) if len(unknown) == 1 else (0, 0)
+            if factor:
+                name, difference = unknown.pop(), size - rest
+                sizes[name], remainder = divmod(difference, abs(factor))
+                if factor < 0:
+                    sizes[name] = -sizes[name]
+                check(remainder == 0, f"Division had remainder {remainder} when computing the value of '{name}'.")
+                solved += f"'{name}' = {sizes[name]} from specification '{expression}' for dimension {where} (= {size}), "
+                check(sizes[name] >= 1, f"Expected value >= 1 for dimension variable '{name}'.")
+            elif unknown:
+                left.append((where, size, expression))
+            else:
+                check(expression.value(sizes) == size, f"Found inconsistency between dimension size {where} (= {size}) and the "
+                                                       f"specification '{expression}' (= {expression.value(sizes)}).")
+        if len(left) == len(waiting):
+            unsolved = set().union(*(expression.variables() for *_, expression in left)) - set(sizes)
+            raise ValueError(f"Cannot solve for values of dimension variables {unsolved}. We can only solve linear uni-variate constraints."
+                             f"{specifications} Unprocessed specifications: "
+                             + ", ".join(f"'{expression}' for dimension size {where}" for where, _, expression in left)
+                             + f". Please see {_PAGE}dimension-variables-must-be-solvable-from-the-input-shapes for more details.")
+        waiting = left
+    for holds, message in checks:
+        if not holds:
+            raise ValueError(message)
     scope.check(sizes)
     return sizes
 
 
-def _add_solution(sizes, name, size, expression):
-    """Solves for the one unknown variable if the expression is linear in it."""
-    zero, one, two = (expression.value({**sizes, name: value}) for value in (0, 1, 2))
-    slope = one - zero
-    if slope == 0 or two - one != slope or (size - zero) % slope:
-        return False
-    sizes[name] = (size - zero) // slope
-    return True
+def _linear(expression, sizes, unknown):
+    """The factor of the one unknown variable and the value of the other terms; factor 0 if the expression is not linear in it."""
+    name, factor, rest = next(iter(unknown)), 0, 0
+    for term, count in expression.terms:
+        part = SymbolicSize(((term, count),), expression.scope)
+        if name not in part.variables():
+            rest += part.value(sizes)
+        elif term == ((name, 1),):
+            factor = count
+        else:
+            return 0, 0
+    return factor, rest
 
 
 def symbolic_args_specs(args, shapes_specs, constraints=(), scope=None):
@@ -213,6 +237,8 @@ def symbolic_args_specs(args, shapes_specs, constraints=(), scope=None):
 def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: Sequence[DisabledSafetyCheck] = (),
            **_) -> Callable[..., Exported]:
     """A function from argument types to the exported program of a jitted function."""
+    if isinstance(fun_jit, types.FunctionType) and fun_jit.__module__.startswith("capibara."):
+        fun_jit = jit(fun_jit)  # functions of the library are compiled whole in jax
     if not hasattr(fun_jit, "trace"):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
     if platforms is not None and (isinstance(platforms, str) or not all(isinstance(name, str) for name in platforms)):
@@ -225,12 +251,38 @@ def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: 
     return do_export
 
 
+def _check_scope(function, avals, names):
+    """Raises if sizes are of several scopes, or a constraint is on a variable that no argument has."""
+    first, known = None, set()
+    for aval, name in zip(avals, names):
+        for size in aval.shape:
+            if not isinstance(size, SymbolicSize):
+                continue
+            first = (size, name) if first is None else first
+            known |= size.variables()
+            if size.scope is not first[0].scope:
+                raise ValueError(f"Invalid mixing of symbolic scopes when exporting {function}.\nExpected current (from {first[1]}) scope "
+                                 f"{first[0].scope}\nand found for '{size}' ({name}) scope {size.scope}")
+    for text, condition, _ in first[0].scope.conditions:
+        missing = condition.variables() - known
+        if missing:
+            raise ValueError(f"Encountered dimension variable '{min(missing)}' in the constraint {text}, which is in the shape of no "
+                             f"argument of {function}; the variables are {sorted(known)}")
+
+
+def _canonical(leaf):
+    """The type of an argument, in 32 bits unless 64 are enabled."""
+    kind = leaf if has_symbolic_shape(leaf) else ShapeDtypeStruct.like(leaf)
+    narrow = kind.dtype if isinstance(kind.dtype, KeyType) or kind.dtype == float0 else _core.canonical_dtype(kind.dtype)
+    return kind if narrow == kind.dtype else ShapeDtypeStruct(kind.shape, narrow, weak_type=getattr(kind, "weak_type", False))
+
+
 def _exported(function, args, kwargs, platforms, disabled):
     leaves, structure = _core.tree_flatten((args, kwargs))
     name = getattr(function, "__name__", "unknown")
     if any(map(has_symbolic_shape, leaves)):
-        avals = tuple(leaf if has_symbolic_shape(leaf) else ShapeDtypeStruct.like(leaf) for leaf in leaves)
-        scope_of(symbolic_sizes(avals))
+        avals = tuple(map(_canonical, leaves))
+        _check_scope(name, avals, _argument_names(structure))
 
         def out_types(leaves):
             args, kwargs = structure.unflatten(leaves)
@@ -305,9 +357,9 @@ def _derivative(primal):
         pullback = vjp(lambda *values: primal._call(*values), *values[:count])[1]
         return tuple(pullback(list(values[count:])))
 
-    types = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in primal.in_avals]
-    types += [ShapeDtypeStruct(aval.shape, _tangent_dtype(aval)) for aval in primal.out_avals]
-    return export(jit(fun_vjp_jax), platforms=primal.platforms, disabled_checks=primal.disabled_safety_checks)(*types)
+    avals = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in primal.in_avals]
+    avals += [ShapeDtypeStruct(aval.shape, _tangent_dtype(aval)) for aval in primal.out_avals]
+    return export(jit(fun_vjp_jax), platforms=primal.platforms, disabled_checks=primal.disabled_safety_checks)(*avals)
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:
