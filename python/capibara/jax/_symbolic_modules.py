@@ -369,7 +369,8 @@ class _Module:
         texts = dict(zip(self.kept, given)) | {i: f"%unread{i}: {_type_text(aval)}" for i, aval in enumerate(self.avals) if i not in self.kept}
         parts = [self.plain(texts[i]) for i in range(len(self.avals))]
         self.solve(function, [(part.split(":")[0], _types(part)[0]) for part in parts])
-        return name + ", ".join(parts) + self.plain(arguments[close:])
+        index = arguments[:arguments.index("%arg")] if arguments.startswith("%index") else ""
+        return name + index + ", ".join(parts) + self.plain(arguments[close:])
 
     def solve(self, function, arguments):
         waiting, checks = [], []

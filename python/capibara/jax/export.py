@@ -7,7 +7,6 @@ A function exported here for symbolic sizes is retraced for each; its text, whic
 import dataclasses
 import functools
 import re
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from capibara.jax import _exported_bytes, custom_vjp, default_backend, tree_util
 from capibara.jax._api import jit
 from capibara.jax._exported_bytes import register_namedtuple_serialization, register_pytree_node_serialization
 from capibara.jax._exported_values import evaluate_module
+from capibara.jax._platforms import depends_on_platform, traced_for
 from capibara.jax._programs import eval_jaxpr
 from capibara.jax._symbolic_modules import symbolic_module
 
@@ -105,7 +105,8 @@ class Exported:
         """The program as a portable artifact of StableHLO 1.15.0: MLIR's bytecode."""
         if self.artifact is not None:
             return self.artifact
-        return _core.stablehlo_artifact(self.mlir_module(), len(self.platforms) > 1)
+        text = self.mlir_module()
+        return _core.stablehlo_artifact(text, len(self.platforms) > 1 and _INDEX not in text)
 
     def has_vjp(self) -> bool:
         """True if the derivative is known."""
@@ -237,7 +238,7 @@ def symbolic_args_specs(args, shapes_specs, constraints=(), scope=None):
 def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: Sequence[DisabledSafetyCheck] = (),
            **_) -> Callable[..., Exported]:
     """A function from argument types to the exported program of a jitted function."""
-    if isinstance(fun_jit, types.FunctionType) and fun_jit.__module__.startswith("capibara."):
+    if isinstance(fun_jit, _core.LibraryFunction):
         fun_jit = jit(fun_jit)  # functions of the library are compiled whole in jax
     if not hasattr(fun_jit, "trace"):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
@@ -296,21 +297,77 @@ def _exported(function, args, kwargs, platforms, disabled):
 
         def lower(types):
             args, kwargs = structure.unflatten(types)
-            lowered = function.trace(*args, **kwargs).lower()
-            text = lowered.as_text()
-            # Artifacts have no operations of CHLO; what stands for them is written for known sizes.
-            return _core.stablehlo_text(_core.stablehlo_artifact(text)) if "chlo." in text else text, lowered._kept_var_idx
+
+            def lowered():
+                stage = function.trace(*args, **kwargs).lower()
+                text = stage.as_text()
+                # Artifacts have no operations of CHLO; what stands for them is written for known sizes.
+                return _core.stablehlo_text(_core.stablehlo_artifact(text)) if "chlo." in text else text, stage._kept_var_idx
+            return _for_platforms(lowered, platforms)
         return Exported(name, structure, avals, out_tree, tuple(outs), platforms, disabled, None, _call=call,
                         _get_vjp=_derivative, _lower=lower, module_kept_var_idx=tuple(range(len(avals))))
+    def lowered():
+        stage = function.trace(*args, **kwargs).lower()
+        return stage.as_text(), stage._kept_var_idx
+    several = platforms != (default_export_platform(),) and depends_on_platform(lowered)
     traced = function.trace(*args, **kwargs)
-    lowered = traced.lower()
-    return from_text(name, traced.in_tree, out_tree=traced.out_tree, text=lowered.as_text(), platforms=platforms, disabled=disabled,
+    text, kept = _for_platforms(lowered, platforms) if several else lowered()
+    return from_text(name, traced.in_tree, out_tree=traced.out_tree, text=text, platforms=platforms, disabled=disabled,
                      in_avals=tuple(_core.tree_flatten(traced.in_avals)[0]), out_avals=tuple(traced.jaxpr.out_avals),
-                     kept=lowered._kept_var_idx, program=traced.jaxpr, get_vjp=_derivative)
+                     kept=kept, program=None if several else traced.jaxpr, get_vjp=_derivative,
+                     flat=lambda *values: _core.tree_flatten(_called(function, structure, values))[0])
+
+
+def _called(function, structure, leaves):
+    args, kwargs = structure.unflatten(leaves)
+    return function(*args, **kwargs)
+
+
+_INDEX = "_platform_index"
+
+
+def _for_platforms(lower, platforms):
+    """The text and the arguments read of a function that may depend on the platform: one text if all are equal, otherwise a main function
+    that takes the index of its platform."""
+    if platforms == (default_export_platform(),) or not depends_on_platform(lower):
+        return lower()
+    texts = []
+    for platform in platforms:
+        with traced_for(platform):
+            texts.append(lower())
+    if all(text == texts[0] for text in texts):
+        return texts[0]
+    if any(kept != texts[0][1] for _, kept in texts):
+        raise NotImplementedError(f"export: the function reads other arguments on some of the platforms {', '.join(platforms)}; use all of "
+                                  "its arguments on each, or export it for one platform")
+    header = re.search(r"  func\.func public @main\((.*)\) -> (.*) \{\n", texts[0][0])
+    inputs = re.findall(r"(%arg\d+): (tensor<[^<>]*>)", header[1])
+    outputs = re.findall(r"tensor<[^<>]*>", header[2])
+    if len(inputs) != header[1].count("%arg"):
+        raise NotImplementedError("export: only arrays are taken by functions that depend on the platform")
+    branches, functions = [], []
+    for number, (text, _) in enumerate(texts):
+        body = text[text.index("  func.func"):text.rstrip().rindex("}")]
+        names = set(re.findall(r'func\.func \w+ @("(?:[^"\\]|\\.)*"|[\w.$]+)\(', body))
+
+        def renamed(match, names=names, number=number):
+            name = match[1]
+            return match[0] if name not in names else f'@{name[:-1]}_{number}"' if name.endswith('"') else f"@{name}_{number}"
+        body = re.sub(r'@("(?:[^"\\]|\\.)*"|[\w.$]+)', renamed, body)
+        functions.append(re.sub(r" \{(?:tf|jax|mhlo)\.[^{}]*\}", "", body.replace("func.func public", "func.func private", 1)))
+        kinds = ", ".join(outputs)
+        branches.append(f"      %{number + 1}:{len(outputs)} = func.call @main_{number}({', '.join(name for name, _ in inputs)}) : "
+                        f"({', '.join(kind for _, kind in inputs)}) -> ({kinds})\n      stablehlo.return "
+                        f"{', '.join(f'%{number + 1}#{i}' for i in range(len(outputs)))} : {kinds}\n")
+    takes = ", ".join([f'%index: tensor<i32> {{jax.global_constant = "{_INDEX}"}}', *([header[1]] if header[1] else [])])
+    main = (f"  func.func public @main({takes}) -> {header[2]} {{\n    %0:{len(outputs)} = \"stablehlo.case\"(%index) ({{\n"
+            + "    }, {\n".join(branches) + f"    }}) : (tensor<i32>) -> ({kinds})\n    return "
+            f"{', '.join(f'%0#{i}' for i in range(len(outputs)))} : {kinds}\n  }}\n")
+    return texts[0][0][:texts[0][0].index("  func.func")] + main + "".join(functions) + "}\n", texts[0][1]
 
 
 def from_text(name, in_tree, in_avals, out_tree, out_avals, text, platforms, disabled, kept, program=None, get_vjp=None, artifact=None,
-              nr_devices=None, convention=maximum_supported_calling_convention_version, shardings=None, effects=((), ())):
+              nr_devices=None, convention=maximum_supported_calling_convention_version, shardings=None, effects=((), ()), flat=None):
     """An exported program of static sizes, as text or as an artifact. Its derivative is that of its program, or the one serialized with
     it."""
     if nr_devices is None:
@@ -318,7 +375,9 @@ def from_text(name, in_tree, in_avals, out_tree, out_avals, text, platforms, dis
         nr_devices = int(partitions[1]) if partitions else 1
     exported = Exported(name, in_tree, in_avals, out_tree, out_avals, platforms, disabled, text, nr_devices, *effects, convention,
                         kept, artifact, shardings, _get_vjp=get_vjp)
-    if program is None:
+    if program is None and flat is not None:
+        evaluate = jit(flat)
+    elif program is None:
         module = text if artifact is None else artifact
         evaluate = evaluate_module(module, in_avals, out_avals, kept, platforms, default_export_platform)
     else:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax import _module_view as ir  # noqa: F401: classes of modules that lowered functions return
+from capibara.jax._platforms import lowering_platform
 
 
 class LoweringRuleContext(types.SimpleNamespace):
@@ -44,7 +45,7 @@ def register_lowering(prim, rule: Callable, platform: str | None = None, inline:
     rules[platform] = rule
 
     def lowered(*args, **params):
-        platform = _core.lowering_platform()
+        platform = lowering_platform()
         chosen = rules.get(platform, rules.get(None))
         if chosen is None:
             raise NotImplementedError(f"MLIR translation rule for primitive '{prim.name}' not found for platform {platform}; "

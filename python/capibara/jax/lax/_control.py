@@ -8,6 +8,7 @@ from capibara._errors import ConcretizationTypeError as _ConcretizationTypeError
 from capibara.jax._abstract_mesh import get_abstract_mesh as _get_abstract_mesh
 from capibara.jax._api import vmap as _vmap
 from capibara.jax._mesh import current_mesh as _current_mesh
+from capibara.jax._platforms import lowering_platform as _lowering_platform
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
@@ -209,7 +210,7 @@ def composite(decomposition, name, version=0):
 
 def platform_dependent(*args, default=None, **per_platform):
     """Calls the function for the platform that a program is lowered for: 'cpu', 'cuda', 'rocm', 'tpu', or 'gpu' for cuda and rocm."""
-    platform = _core.lowering_platform()
+    platform = _lowering_platform()
     function = per_platform.get(platform)
     if function is None and platform in ("cuda", "rocm"):
         function = per_platform.get("gpu")
