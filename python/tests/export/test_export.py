@@ -8,7 +8,9 @@ import pytest
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
+from capibara import _core
 from capibara.jax import export
+from capibara.jax._programs import eval_jaxpr
 
 PEERS = [pytest.param((jax, export), id="capibara"), pytest.param((oracle, oracle_export), id="jax")]
 X, Y = np.arange(12, dtype=np.float32).reshape(3, 4), np.ones((4, 2), np.float32)
@@ -105,7 +107,53 @@ def test_symbolic_sizes_are_solved_when_it_is_called(peer):
       exported.call(np.ones(left, np.float32), np.ones(right, np.float32))
 
 
-def test_symbolic_sizes_are_not_kept_as_bytes():
-  b, = export.symbolic_shape("b")
-  with pytest.raises(NotImplementedError, match="symbolic sizes"):
-    export.export(jax.jit(lambda x: x * 2))(jax.ShapeDtypeStruct((b,), "float32")).serialize()
+def test_a_function_that_depends_on_the_platform_is_exported_for_each():
+  def function(library):
+    lax = library.lax
+    inner = library.jit(lambda x: lax.platform_dependent(x, cpu=lambda x: x * 2, tpu=lambda x: x * 3, default=lambda x: x * 5))
+    return library.jit(lambda x: inner(x) + 1)
+  x = np.ones(3, np.float32)
+  ours = function(jax)
+  assert list(ours(x)) == [3, 3, 3]
+  file = export.export(ours, platforms=("tpu", "cpu", "cuda"))(x)
+  theirs = oracle_export.deserialize(file.serialize(vjp_order=1))
+  wanted = oracle_export.export(function(oracle), platforms=("tpu", "cpu", "cuda"))(x)
+  for call in (file.call, theirs.call, export.deserialize(file.serialize()).call, wanted.call):
+    assert list(call(x)) == [3, 3, 3]
+  assert list(oracle.grad(lambda x: theirs.call(x).sum())(x)) == [2, 2, 2]
+  # The program for each index of a platform, as jaxlib's module has it.
+  program = _core.program_from_stablehlo(file.mlir_module_serialized)
+  assert [float(eval_jaxpr(program.jaxpr, program.consts, np.int32(i), x)[0][0]) for i in range(3)] == [4, 3, 6]
+  one = export.export(ours, platforms=("tpu",))(x)
+  assert "3.0e+00" in one.mlir_module() and "2.0e+00" not in one.mlir_module()
+  assert list(ours(x)) == [3, 3, 3]
+
+
+def test_functions_of_the_library_are_exported_as_they_are():
+  x = np.linspace(0, 1, 5, dtype=np.float32)
+  np.testing.assert_allclose(oracle_export.deserialize(export.export(jnp.sin)(x).serialize()).call(x), np.sin(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape, specification", [
+    ((2, 2, 6), "(a + 2*b, a, a + b + c)"), ((3, 2, 6), "(a + 2*b, a, a + b + c)"), ((8, 2, 6), "(a + 2*b, a, a + b)"),
+    ((7, 2, 36), "(2 * a + b, a, c * c)")])
+def test_sizes_that_do_not_fit_are_named_as_in_jax(shape, specification):
+  messages = []
+  for library in (oracle, jax):
+    with pytest.raises(ValueError) as error:
+      kind = library.ShapeDtypeStruct(library.export.symbolic_shape(specification), np.float32)
+      library.export.export(library.jit(lambda x: 0.0))(kind).call(np.zeros(shape, np.float32))
+    messages.append(str(error.value))
+  assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("specification", ["a + -1", "-2 * a^2 * b + 3*a*b*b + -1*b"])
+def test_terms_with_signs(specification):
+  assert str(export.symbolic_shape(specification)) == str(oracle_export.symbolic_shape(specification))
+
+
+def test_constraints_name_variables_of_the_arguments():
+  for library in (oracle, jax):
+    size, = library.export.symbolic_shape("m", constraints=["m >= m1"])
+    with pytest.raises(Exception, match="Encountered dimension variable 'm1'"):
+      library.export.export(library.jit(lambda x: x))(library.ShapeDtypeStruct((size,), np.float32)).serialize()
