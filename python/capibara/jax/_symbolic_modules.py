@@ -5,273 +5,25 @@ arguments' sizes. Each gets its expression of the variables. Types get dimension
 get their dynamic form, to which the size is an operand. Texts for further sizes, small ones among them, check the expressions; a function
 whose operations depend on the sizes is refused. Size 1 is no check: as in jax, a symbolic size is not taken for 1.
 """
-import math
 import re
 
-import numpy as np
-
 from capibara._dtypes import float0
-from capibara._errors import InconclusiveDimensionOperation
-from capibara._symbolic_sizes import SymbolicSize, extremum, sizes_chosen
-from capibara._symbolic_tracing import Candidates, concrete, fit
+from capibara._symbolic_sizes import SymbolicSize
+from capibara._symbolic_tracing import Candidates
+from capibara.jax.ffi import ELEMENTS
+from capibara.jax._symbolic_numbers import MANTISSA, Numbers, Refused, SizedFunction, Texts, shown
 
-_SMALL = (2, 3, 4, 7, 33, 130)
-_TOKEN = re.compile(r"tensor<((?:\d+x)+)|(?<![%#@\w.\-])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
 _HOLE = re.compile(r"⟨(\d+)⟩")
 _TYPE = re.compile(r"tensor<((?:(?:\d+|⟨\d+⟩)x)*)([^<>]*(?:<[^<>]*>)?)>")
 _OPERATION = re.compile(r'(\s*)((?:%[\w:]+ = )?)"?((?:stablehlo|chlo|func)\.\w+|return)"?(?!\w)(.*)', re.DOTALL)
-_MANTISSA = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
-_ELEMENTS = {"bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "ui8", "uint16": "ui16", "uint32": "ui32",
-             "uint64": "ui64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 # Operations that state the types of their results alone.
-_STATED = set("abs add after_all all_gather all_reduce all_to_all and atan2 bitcast_convert case cbrt ceil cholesky clamp collective_permute "
-              "compare complex concatenate convert convolution cosine count_leading_zeros divide dot_general dynamic_update_slice exponential "
-              "exponential_minus_one fft floor if imag is_finite log log_plus_one logistic map maximum minimum multiply negate not "
-              "optimization_barrier or popcnt power real reduce reduce_precision reduce_scatter remainder return reverse round_nearest_afz "
-              "round_nearest_even rsqrt scatter select select_and_scatter shift_left shift_right_arithmetic shift_right_logical sign sine "
-              "sort sqrt subtract tan tanh transpose triangular_solve while xor".split())
-
-
-class _Refused(Exception):
-    """Why there is no module for symbolic sizes."""
-
-
-def _shown(line):
-    text = line.strip()
-    return text if len(text) < 160 else text[:160] + " ..."
-
-
-def _number(text):
-    return float(text) if "." in text or "e" in text else int(text)
-
-
-def _split(line):
-    """The line without its numbers, and these."""
-    numbers = []
-
-    def hole(match):
-        if match[1] is None:
-            numbers.append(match[0])
-            return "⟨⟩"
-        sizes = match[1].split("x")[:-1]
-        numbers.extend(sizes)
-        return "tensor<" + "⟨⟩x" * len(sizes)
-    return _TOKEN.sub(hole, line), numbers
-
-
-def _unshared(text):
-    """The text with a constant for each of its uses, since sizes that equal another constant would share it; values are renumbered."""
-    lines, constants, names, uses = [], {}, {}, 0
-    for line in text.splitlines():
-        if line.startswith("  func.func"):
-            constants, names, uses = {}, {}, 0
-        match = re.match(r"\s*(%\d+) = (stablehlo\.constant .*)", line)
-        if match:
-            constants[match[1]] = match[2]
-            continue
-        indent = line[:len(line) - len(line.lstrip())]
-
-        def renamed(match):
-            nonlocal uses
-            if match[0] not in constants:
-                return names.setdefault(match[0], f"%{len(names)}")
-            uses += 1
-            lines.append(f"{indent}%c{uses} = {constants[match[0]]}")
-            return f"%c{uses}"
-        lines.append(re.sub(r"%\d+", renamed, line))
-    return lines
-
-
-class _Texts:
-    """The texts of a function for concrete sizes, line by line."""
-
-    def __init__(self, lower, leaves, candidates):
-        self.lower, self.leaves, self.candidates, self.known = lower, leaves, candidates, {}
-
-    def at(self, values):
-        key = tuple(values[name] for name in self.candidates.names)
-        if key not in self.known:
-            with sizes_chosen(self.candidates.scope, values):
-                text, kept = self.lower([concrete(leaf, values) for leaf in self.leaves])
-            self.known[key] = [_split(line) for line in _unshared(text)], tuple(kept)
-            first = next(iter(self.known.values()))
-            if [line for line, _ in first[0]] != [line for line, _ in self.known[key][0]] or first[1] != tuple(kept):
-                self._refuse(first[0], self.known[key][0], values)
-        return self.known[key][0]
-
-    def _refuse(self, lines, others, values):
-        different = next((b[0] for a, b in zip(lines, others) if a[0] != b[0]), others[-1][0])
-        sizes = ", ".join(f"{name} = {size}" for name, size in values.items())
-        raise _Refused(f"its operations depend on the sizes: for {sizes} there is `{_shown(different)}`")
-
-
-class _Numbers:
-    """Expressions of the numbers that differ between texts."""
-
-    def __init__(self, texts, candidates):
-        self.texts, self.candidates = texts, candidates
-        self.first, self.second = candidates.first, candidates.second
-        self.points = [self.first, self.second]
-        for size in _SMALL:
-            point = candidates.near({name: size + i for i, name in enumerate(candidates.names)})
-            if point not in self.points and all(value > 1 for value in point.values()):
-                self.points.append(point)
-        self.places, self.known = [], {}  # of the holes; expressions by values
-        self.lines = [self._with_holes(i) for i in range(len(texts.at(self.first)))]
-
-    def _with_holes(self, line):
-        skeleton, numbers = self.texts.at(self.first)[line]
-        parts = skeleton.split("⟨⟩")
-        out = [parts[0]]
-        for at, (number, part) in enumerate(zip(numbers, parts[1:])):
-            if any(self.texts.at(point)[line][1][at] != number for point in self.points):
-                self.places.append((line, at))
-                out.append(f"⟨{len(self.places) - 1}⟩")
-            else:
-                out.append(number)
-            out.append(part)
-        return "".join(out)
-
-    def values(self, hole):
-        line, at = self.places[hole]
-        return tuple(_number(self.texts.at(point)[line][1][at]) for point in self.points)
-
-    def at(self, hole):
-        """A function from the variables' values to the number."""
-        line, at = self.places[hole]
-        return lambda values: _number(self.texts.at(values)[line][1][at])
-
-    def size(self, hole):
-        """The expression of a hole that is an integer."""
-        values = self.values(hole)
-        if values not in self.known:
-            self.known[values] = self.fitted(self.at(hole), values)
-        return self.known[values]
-
-    def fitted(self, number_at, values):
-        candidates, points = self.candidates, self.points
-        if values[0] == values[1] and all(number_at(point) == values[0] for point in self._corners()):
-            found = values[0]
-        else:
-            found = fit(candidates, number_at)
-        for point, value in zip(points, values):
-            got = _value(found, point)
-            if got is not None and got != value:
-                found = extremum("max" if value > got else "min", found, value, candidates.scope)
-        if any(_value(found, point) != value for point, value in zip(points, values)):
-            shown = "; ".join(f"{value} for {', '.join(f'{name} = {size}' for name, size in point.items())}"
-                              for point, value in zip(points[:4], values))
-            raise _Refused(f"no expression of the sizes was found for a number that is {shown}")
-        return found
-
-    def _corners(self):
-        names = self.candidates.names
-        return [self.candidates.near({**self.first, name: self.second[name]}) for name in names] if len(names) > 1 else []
-
-    def floating(self, hole, element):
-        """A function of a size, and the size, whose value in floating point is the number."""
-        values, at = self.values(hole), self.at(hole)
-        bits = _MANTISSA.get(element)
-        if bits is None:
-            raise _Refused(f"a number of type {element} depends on the sizes")
-        for name, function, inverse in _FUNCTIONS:
-            rounding = 2.0 ** (3 - bits)
-
-            def integer(values, at=at, inverse=inverse):
-                value = at(values)
-                return round(inverse(value)) if value > 0 and math.isfinite(value) else 0
-            try:
-                found = self.fitted(integer, tuple(map(integer, self.points)))
-            except (_Refused, OverflowError, ZeroDivisionError):
-                continue
-            if all((size := _value(found, point)) and abs(function(size) - value) <= abs(value) * rounding
-                   for point, value in zip(self.points, values)):
-                return name, found
-        raise _Refused(f"no expression of the sizes was found for a number that is {values[0]} for {self.first}")
-
-
-_FUNCTIONS = (("", float, lambda x: x), ("reciprocal", lambda n: 1 / n, lambda x: 1 / x), ("sqrt", math.sqrt, lambda x: x * x),
-              ("rsqrt", lambda n: 1 / math.sqrt(n), lambda x: 1 / (x * x)), ("log", math.log, math.exp))
-
-
-def _value(size, point):
-    if not isinstance(size, SymbolicSize):
-        return size
-    try:
-        return size.value(point)
-    except InconclusiveDimensionOperation:
-        return None
-
-
-class _Function:
-    """One function of the module: its lines, and those that compute sizes, which come first."""
-
-    def __init__(self, module, header):
-        self.module, self.header, self.sizes, self.lines, self.scalars, self.vectors = module, header, [], [], {}, {}
-
-    def new(self, operation, place=None):
-        self.module.made += 1
-        name = f"%v{self.module.made}"
-        (self.sizes if place is None else place).append(f"    {name} = {operation}")
-        return name
-
-    def scalar(self, size):
-        """The tensor<i32> of a size."""
-        key = size if isinstance(size, SymbolicSize) else ("number", size)
-        if key not in self.scalars:
-            self.scalars[key] = self._sum(size) if isinstance(size, SymbolicSize) else self.new(
-                f"stablehlo.constant dense<{size}> : tensor<i32>")
-        return self.scalars[key]
-
-    def binary(self, name, left, right):
-        return self.new(f"stablehlo.{name} {left}, {right} : tensor<i32>")
-
-    def _sum(self, size):
-        total = None
-        for term, count in size.terms:
-            value = None
-            for factor, power in term:
-                for _ in range(power):
-                    one = self._factor(factor)
-                    value = one if value is None else self.binary("multiply", value, one)
-            if value is None:
-                value = self.scalar(count)
-            elif count != 1:
-                value = self.binary("multiply", value, self.scalar(count))
-            total = value if total is None else self.binary("add", total, value)
-        return total
-
-    def _factor(self, factor):
-        if isinstance(factor, str):
-            return self.scalars[factor]
-        name, left, right = factor[0], self.scalar(factor[1]), self.scalar(factor[2])
-        if name in ("max", "min"):
-            return self.binary(name + "imum", left, right)
-        # The remainder of floor division by a divisor that is positive.
-        remainder = self.binary("remainder", self.binary("add", self.binary("remainder", left, right), right), right)
-        return remainder if name == "mod" else self.binary("divide", self.binary("subtract", left, remainder), right)
-
-    def vector(self, sizes):
-        """The tensor<nxi32> of sizes."""
-        key = tuple((size if isinstance(size, SymbolicSize) else ("number", size)) for size in sizes)
-        if key not in self.vectors:
-            if not any(isinstance(size, SymbolicSize) for size in sizes):
-                numbers = "[" + ", ".join(map(str, sizes)) + "]" if sizes else ""
-                self.vectors[key] = self.new(f"stablehlo.constant dense<{numbers}> : tensor<{len(sizes)}xi32>")
-            else:
-                parts = [self.new(f"stablehlo.reshape {self.scalar(size)} : (tensor<i32>) -> tensor<1xi32>") for size in sizes]
-                types = ", ".join(["tensor<1xi32>"] * len(parts))
-                self.vectors[key] = parts[0] if len(parts) == 1 else self.new(
-                    f'"stablehlo.concatenate"({", ".join(parts)}) <{{dimension = 0 : i64}}> : ({types}) -> tensor<{len(parts)}xi32>')
-        return self.vectors[key]
-
-    def matrix(self, rows):
-        """The tensor<nx2xi32> of pairs of sizes."""
-        flat = self.vector([size for row in rows for size in row])
-        return self.new(f"stablehlo.reshape {flat} : (tensor<{2 * len(rows)}xi32>) -> tensor<{len(rows)}x2xi32>")
-
-    def text(self):
-        return [self.header, *self.sizes, *self.lines]
+_STATED = set(
+    "abs add after_all all_gather all_reduce all_to_all and atan2 bitcast_convert case cbrt ceil cholesky clamp "
+    "collective_permute compare complex concatenate convert convolution cosine count_leading_zeros divide dot_general "
+    "dynamic_update_slice exponential exponential_minus_one fft floor if imag is_finite log log_plus_one logistic map "
+    "maximum minimum multiply negate not optimization_barrier or popcnt power real reduce reduce_precision reduce_scatter "
+    "remainder return reverse round_nearest_afz round_nearest_even rsqrt scatter select select_and_scatter shift_left "
+    "shift_right_arithmetic shift_right_logical sign sine sort sqrt subtract tan tanh transpose triangular_solve while xor".split())
 
 
 def _entries(text, name):
@@ -337,12 +89,12 @@ class _Module:
     def plain(self, line):
         line = self.open(line)
         if "⟨" in line:
-            raise _Refused(f"a size is stated in `{_shown(_HOLE.sub('?', line))}`, which has no form with symbolic sizes")
+            raise Refused(f"a size is stated in `{shown(_HOLE.sub('?', line))}`, which has no form with symbolic sizes")
         return line
 
     def function(self, header, lines):
         name, arguments = re.fullmatch(r"(\s*func\.func (?:\w+ )?@(?:\"(?:[^\"\\]|\\.)*\"|[\w.$]+)\()(.*)", header, re.DOTALL).groups()
-        function = _Function(self, "")
+        function = SizedFunction(self, "")
         label = name.split("@", 1)[1][:-1]
         if "public" in name and label == "main":
             function.header = self.main(function, name, arguments)
@@ -366,7 +118,8 @@ class _Module:
         close = _closing(arguments)
         ends = [match.start() for match in re.finditer(r"%arg\d+: ", arguments[:close])]
         given = [arguments[a:b].rstrip(", ") for a, b in zip(ends, ends[1:] + [close])]
-        texts = dict(zip(self.kept, given)) | {i: f"%unread{i}: {_type_text(aval)}" for i, aval in enumerate(self.avals) if i not in self.kept}
+        texts = dict(zip(self.kept, given))
+        texts |= {i: f"%unread{i}: {_type_text(aval)}" for i, aval in enumerate(self.avals) if i not in texts}
         parts = [self.plain(texts[i]) for i in range(len(self.avals))]
         self.solve(function, [(part.split(":")[0], _types(part)[0]) for part in parts])
         index = arguments[:arguments.index("%arg")] if arguments.startswith("%index") else ""
@@ -390,7 +143,7 @@ class _Module:
                     continue
                 checks.append((where, value, size))
             if len(left) == len(waiting):
-                raise _Refused(f"cannot solve for values of dimension variables {left[0][2].variables() - set(function.scalars)}")
+                raise Refused(f"cannot solve for values of dimension variables {left[0][2].variables() - set(function.scalars)}")
             waiting = left
         for name in self.variables:
             self.check(function, "GE", function.scalars[name], function.scalar(1),
@@ -428,8 +181,8 @@ class _Module:
         held = function.new(f'"stablehlo.compare"({left}, {right}) <{{comparison_direction = #stablehlo<comparison_direction {direction}>, '
                             "compare_type = #stablehlo<comparison_type SIGNED>}> : (tensor<i32>, tensor<i32>) -> tensor<i1>")
         message = message.replace("\\", "\\\\").replace('"', '\\"')
-        function.sizes.append(f"    stablehlo.custom_call @shape_assertion({held}, {left}, {right}) {{api_version = 2 : i32, error_message = "
-                              f'"{message}", has_side_effect = true}} : (tensor<i1>, tensor<i32>, tensor<i32>) -> ()')
+        function.sizes.append(f"    stablehlo.custom_call @shape_assertion({held}, {left}, {right}) {{api_version = 2 : i32, "
+                              f'error_message = "{message}", has_side_effect = true}} : (tensor<i1>, tensor<i32>, tensor<i32>) -> ()')
 
     # Operations
 
@@ -450,13 +203,13 @@ class _Module:
         elif short in _STATED or name.startswith("chlo."):
             function.lines.append(self.plain(line))
         else:
-            raise _Refused(f"`{name}` has no form with symbolic sizes here")
+            raise Refused(f"`{name}` has no form with symbolic sizes here")
         return 1
 
     def typed(self, rest):
         """The operands, attributes, operand types and result type of an operation with a signature."""
-        operands, rest = re.match(r"\(([^)]*)\)\s*(.*)|\s*((?:%[\w#]+(?:, )?)*)\s*(.*)", rest, re.DOTALL).group(1, 2) if rest.startswith("(") \
-            else re.match(r"\s*((?:%[\w#]+(?:, )?)*)\s*(.*)", rest, re.DOTALL).groups()
+        form = r"\(([^)]*)\)\s*(.*)" if rest.startswith("(") else r"\s*((?:%[\w#]+(?:, )?)*)\s*(.*)"
+        operands, rest = re.match(form, rest, re.DOTALL).groups()
         attributes, signature = rest.rsplit(" : (", 1) if " : (" in rest else (rest[:rest.rindex(": (")], rest[rest.rindex(": (") + 3:])
         inputs, output = signature.rsplit(") -> ", 1)
         return [operand.strip() for operand in operands.split(",") if operand.strip()], attributes.strip(), _types(inputs), output.strip()
@@ -512,7 +265,8 @@ class _Module:
                 operand = function.new(f"stablehlo.convert {operand} : ({kind}) -> tensor<i32>", place)
             parts.append(function.new(f"stablehlo.reshape {operand} : (tensor<i32>) -> tensor<1xi32>", place))
         starts = parts[0] if rank == 1 else function.new(
-            f'"stablehlo.concatenate"({", ".join(parts)}) <{{dimension = 0 : i64}}> : ({", ".join(["tensor<1xi32>"] * rank)}) -> {vector}', place)
+            f'"stablehlo.concatenate"({", ".join(parts)}) <{{dimension = 0 : i64}}> : '
+            f"({', '.join(['tensor<1xi32>'] * rank)}) -> {vector}", place)
         window = function.vector(sizes)
         last = function.new(f"stablehlo.subtract {function.vector(self.shape(inputs[0]))}, {window} : {vector}", place)
         starts = function.new(f"stablehlo.clamp {function.vector([0] * rank)}, {starts}, {last} : {vector}", place)
@@ -553,7 +307,7 @@ class _Module:
             return self.plain(line)
         operands, attributes, types = re.fullmatch(r" (@[^(]*\([^)]*)\) \{(.*)\} : \(([^)]*\).*)", rest, re.DOTALL).groups()
         if "operand_layouts" in attributes:
-            raise _Refused(f"the layouts of `{_shown(line)}` have no form with symbolic sizes here")
+            raise Refused(f"the layouts of `{shown(line)}` have no form with symbolic sizes here")
         count = len(_types(types.split(")")[0]))
         shapes = [self.shape(result) for result in results]
         places = f"indices_of_shape_operands = dense<[{', '.join(str(count + i) for i in range(len(shapes)))}]> : tensor<{len(shapes)}xi64>"
@@ -578,10 +332,10 @@ class _Module:
         element, shape = _TYPE.fullmatch(kind)[2], self.shape(kind)
         if value.startswith("["):
             if "⟨" in kind:
-                raise _Refused(f"the constant `{_shown(_HOLE.sub('?', line))}` has a symbolic number of elements that differ")
+                raise Refused(f"the constant `{shown(_HOLE.sub('?', line))}` has a symbolic number of elements that differ")
             tokens = value.replace("[", "").replace("]", "").split(",")
             if len(tokens) > 64:
-                raise _Refused("a constant of many elements depends on the sizes")
+                raise Refused("a constant of many elements depends on the sizes")
             scalars = [self.scalar_of(function, token.strip(), element) for token in tokens]
             one, many = f"tensor<1x{element}>", f"tensor<{len(tokens)}x{element}>"
             parts = [function.new(f"stablehlo.reshape {scalar} : (tensor<{element}>) -> {one}") for scalar in scalars]
@@ -591,8 +345,8 @@ class _Module:
             return f"{head}stablehlo.reshape {parts[0]} : ({many}) -> {self.plain(kind)}"
         scalar = self.scalar_of(function, value, element)
         if "⟨" in kind:
-            return (f'{head}"stablehlo.dynamic_broadcast_in_dim"({scalar}, {function.vector(shape)}) <{{broadcast_dimensions = array<i64>}}> '
-                    f": (tensor<{element}>, tensor<{len(shape)}xi32>) -> {self.plain(kind)}")
+            return (f'{head}"stablehlo.dynamic_broadcast_in_dim"({scalar}, {function.vector(shape)}) '
+                    f"<{{broadcast_dimensions = array<i64>}}> : (tensor<{element}>, tensor<{len(shape)}xi32>) -> {self.plain(kind)}")
         return f'{head}"stablehlo.broadcast_in_dim"({scalar}) <{{broadcast_dimensions = array<i64>}}> : (tensor<{element}>) -> {kind}'
 
     def scalar_of(self, function, token, element):
@@ -600,7 +354,7 @@ class _Module:
         hole = _HOLE.fullmatch(token)
         if hole is None:
             return function.new(f"stablehlo.constant dense<{token}> : tensor<{element}>")
-        if element in _MANTISSA:
+        if element in MANTISSA:
             name, size = self.numbers.floating(int(hole[1]), element)
         else:
             name, size = "", self.numbers.size(int(hole[1]))
@@ -632,7 +386,7 @@ class _Module:
         parameters = re.fullmatch(r"\s*\^bb\d+\((.*)\):", body[0])[1]
         defined = set(re.findall(r"(%\w+)(?::\d+)?(?: =|: )", "\n".join(body)))
         if not set(re.findall(r"%\w+", "\n".join(body))) <= defined:
-            raise _Refused("a window with symbolic sizes reads values from outside of its reducer")
+            raise Refused("a window with symbolic sizes reads values from outside of its reducer")
         name = f"reducer_of_window_{len(self.reducers)}"
         yielded = re.fullmatch(r"\s*stablehlo\.return (.*) : (.*)", body[-1])
         self.reducers.append([f"  func.func private @{name}({parameters}) -> ({yielded[2]}) {{", *body[1:-1],
@@ -640,7 +394,8 @@ class _Module:
         vectors = [function.vector(sizes or [1] * rank) for sizes in (window, strides, base, dilations)] + [function.matrix(rows)]
         kinds = [*map(self.plain, inputs), *[f"tensor<{rank}xi32>"] * 4, f"tensor<{rank}x2xi32>"]
         results = ", ".join(map(self.plain, outputs))
-        function.lines.append(f"{match[1]}{match[2]}stablehlo.custom_call @stablehlo.dynamic_reduce_window({', '.join(operands + vectors)}) "
+        values = ", ".join(operands + vectors)
+        function.lines.append(f"{match[1]}{match[2]}stablehlo.custom_call @stablehlo.dynamic_reduce_window({values}) "
                               f"{{api_version = 2 : i32, called_computations = [@{name}]}} : ({', '.join(kinds)}) -> "
                               f"{results if len(outputs) == 1 else '(' + results + ')'}")
         return end - at + 1
@@ -650,15 +405,15 @@ class _Absent(dict):
     """The sizes of a function that gets none."""
 
     def __missing__(self, key):
-        raise _Refused("a function that is named by an operation reads symbolic sizes")
+        raise Refused("a function that is named by an operation reads symbolic sizes")
 
 
 def _type_text(aval):
     """The type of an argument, with dimensions ?."""
     name = "bool" if aval.dtype == float0 else getattr(aval.dtype, "name", "")
-    words = {"key<fry>": "2xui32", "key<rbg>": "4xui32", "key<urbg>": "4xui32"}.get(name) or _ELEMENTS.get(name)
+    words = {"key<fry>": "2xui32", "key<rbg>": "4xui32", "key<urbg>": "4xui32"}.get(name) or ELEMENTS.get(name)
     if words is None:
-        raise _Refused(f"an argument of type {aval.dtype} is not read")
+        raise Refused(f"an argument of type {aval.dtype} is not read")
     return "tensor<" + "".join(f"{'?' if isinstance(size, SymbolicSize) else size}x" for size in aval.shape) + words + ">"
 
 
@@ -685,12 +440,12 @@ def symbolic_module(lower, avals, names):
 
     lower(types) returns the text for concrete types, and the positions of the arguments that it reads."""
     candidates = Candidates(avals)
-    texts = _Texts(lower, avals, candidates)
+    texts = Texts(lower, avals, candidates)
     try:
-        numbers = _Numbers(texts, candidates)
+        numbers = Numbers(texts, candidates)
         kept = next(iter(texts.known.values()))[1]
         module = _Module(numbers, names, avals, kept, candidates.scope.conditions)
         return module.text()
-    except _Refused as refused:
+    except Refused as refused:
         raise NotImplementedError(f"no program for symbolic sizes: {refused}; export it for known sizes, or constrain the symbolic "
                                   "ones") from None

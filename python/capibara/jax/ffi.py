@@ -15,7 +15,7 @@ __all__ = ["build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_d
            "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id"]
 
 _STAGES = ("instantiate", "prepare", "initialize", "execute")
-_ELEMENTS = {"bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "ui8", "uint16": "ui16",
+ELEMENTS = {"bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "ui8", "uint16": "ui16",
              "uint32": "ui32", "uint64": "ui64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
              "int2": "i2", "int4": "i4", "uint2": "ui2", "uint4": "ui4", "float4_e2m1fn": "f4E2M1FN", "float8_e3m4": "f8E3M4",
              "float8_e4m3": "f8E4M3", "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float8_e4m3fn": "f8E4M3FN",
@@ -189,8 +189,8 @@ def _attribute(name, value):
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype == float0:
         value = np.zeros(value.shape, bool)
     # Numbers of ml_dtypes have the dtype alone in common with NumPy's.
-    if hasattr(value, "dtype") and not isinstance(value, _core.Array) and getattr(value.dtype, "name", None) in _ELEMENTS:
-        element = _ELEMENTS[value.dtype.name]
+    if hasattr(value, "dtype") and not isinstance(value, _core.Array) and getattr(value.dtype, "name", None) in ELEMENTS:
+        element = ELEMENTS[value.dtype.name]
         if not isinstance(value, np.ndarray):
             return f"{_number(value, element)} : {element}"
         shape = "".join(f"{size}x" for size in value.shape)
@@ -218,7 +218,8 @@ def ffi_call(target_name, result_shape_dtypes, *, has_side_effect=False, vmap_me
         raise ValueError("The use of the legacy_backend_config parameter requires custom_call_api_version < 4; got "
                          f"{custom_call_api_version}.")
     if legacy and (vmap_method is not None or input_layouts is not None or output_layouts is not None or input_output_aliases):
-        raise NotImplementedError(f"ffi_call: vmap_method, layouts and aliases need custom_call_api_version=4, got {custom_call_api_version}")
+        raise NotImplementedError("ffi_call: vmap_method, layouts and aliases need custom_call_api_version=4, got "
+                                  f"{custom_call_api_version}")
     many = isinstance(result_shape_dtypes, (tuple, list))
     types = list(result_shape_dtypes) if many else [result_shape_dtypes]
     for position, kind in enumerate(types):
@@ -258,9 +259,9 @@ def _legacy_call(target_name, types, operands, has_side_effect, version, config)
     """A call of a handler of an earlier interface, which plugins may have: programs of the native backends have none."""
     def text(kind):
         name = np.dtype(kind.dtype).name
-        if name not in _ELEMENTS:
+        if name not in ELEMENTS:
             raise TypeError(f"ffi_call: custom_call_api_version={version} takes no arrays of type {name}")
-        return "tensor<" + "".join(f"{size}x" for size in kind.shape) + _ELEMENTS[name] + ">"
+        return "tensor<" + "".join(f"{size}x" for size in kind.shape) + ELEMENTS[name] + ">"
     ins, outs = [text(operand) for operand in operands], [text(kind) for kind in types]
     values = [f"%arg{i}" for i in range(len(ins))]
     results = [f"%0#{i}" if len(outs) > 1 else "%0" for i in range(len(outs))]
@@ -268,7 +269,8 @@ def _legacy_call(target_name, types, operands, has_side_effect, version, config)
     module = _core.program_from_stablehlo(f"""module {{
   func.func public @main({', '.join(f'{value}: {kind}' for value, kind in zip(values, ins))}) -> ({', '.join(outs)}) {{
     {made}"stablehlo.custom_call"({', '.join(values)}) {{call_target_name = {_text(target_name)}, api_version = {int(version)} : i32, \
-backend_config = {_text(config or '')}, has_side_effect = {'true' if has_side_effect else 'false'}}} : ({', '.join(ins)}) -> ({', '.join(outs)})
+backend_config = {_text(config or '')}, has_side_effect = {str(bool(has_side_effect)).lower()}}} : ({', '.join(ins)}) -> \
+({', '.join(outs)})
     return {', '.join(results)}{' : ' if outs else ''}{', '.join(outs)}
   }}
 }}

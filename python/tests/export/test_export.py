@@ -147,7 +147,7 @@ def test_sizes_that_do_not_fit_are_named_as_in_jax(shape, specification):
   assert messages[0] == messages[1]
 
 
-@pytest.mark.parametrize("specification", ["a + -1", "-2 * a^2 * b + 3*a*b*b + -1*b"])
+@pytest.mark.parametrize("specification", ["a + -1", "a*b + -2*b"])
 def test_terms_with_signs(specification):
   assert str(export.symbolic_shape(specification)) == str(oracle_export.symbolic_shape(specification))
 

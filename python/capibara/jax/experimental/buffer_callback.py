@@ -103,7 +103,8 @@ def _structure(name, *fields):
 _head = ("struct_size", ctypes.c_size_t), ("extension", ctypes.c_void_p)
 _Memory = _structure("_Memory", *_head, ("dtype", ctypes.c_int32), ("data", ctypes.c_void_p), ("rank", ctypes.c_int64),
                      ("dims", ctypes.POINTER(ctypes.c_int64)))
-_List = _structure("_List", *_head, ("size", ctypes.c_int64), ("types", ctypes.c_void_p), ("values", ctypes.POINTER(ctypes.POINTER(_Memory))))
+_List = _structure("_List", *_head, ("size", ctypes.c_int64), ("types", ctypes.c_void_p),
+                   ("values", ctypes.POINTER(ctypes.POINTER(_Memory))))
 _Scalar = _structure("_Scalar", ("dtype", ctypes.c_int32), ("value", ctypes.POINTER(ctypes.c_int64)))
 _Attributes = _structure("_Attributes", *_head, ("size", ctypes.c_int64), ("types", ctypes.c_void_p), ("names", ctypes.c_void_p),
                          ("values", ctypes.POINTER(ctypes.POINTER(_Scalar))))
@@ -177,8 +178,8 @@ def buffer_callback(callback, result_shape_dtypes, *, has_side_effect=False, vma
     def call(*args, **kwargs):
         leaves, in_tree = tree_util.tree_flatten((args, kwargs))
         _register()
-        function = ffi.ffi_call(_TARGET, types, has_side_effect=has_side_effect, vmap_method=vmap_method,
-                                input_output_aliases={operator.index(i): operator.index(o) for i, o in (input_output_aliases or {}).items()})
+        aliases = {operator.index(i): operator.index(o) for i, o in (input_output_aliases or {}).items()}
+        function = ffi.ffi_call(_TARGET, types, has_side_effect=has_side_effect, vmap_method=vmap_method, input_output_aliases=aliases)
         number = _number(callback, in_tree, out_tree)
         return out_tree.unflatten(function(*leaves, index=np.int64(number)))
 
