@@ -5,12 +5,12 @@ import contextvars
 from capibara import _core
 
 _chosen = contextvars.ContextVar("capibara_lowering_platform", default=None)
-_asked = [False]  # whether a function has depended on the platform, so that its traces do
+_was_read = [False]  # whether a function has read it, so that its traces depend on it
 
 
 def lowering_platform() -> str:
-    """The platform that a function is traced for, asked by functions that depend on it."""
-    _asked[0] = True
+    """The platform that a function is traced for; functions that depend on it call this."""
+    _was_read[0] = True
     return _chosen.get() or _core.lowering_platform()
 
 
@@ -18,23 +18,23 @@ def lowering_platform() -> str:
 def traced_for(platform):
     """A context in which functions are traced for a platform; traces of functions that depended on it are cleared before and after."""
     token = _chosen.set(platform)
-    if _asked[0]:
+    if _was_read[0]:
         _core.clear_caches()
     try:
         yield
     finally:
         _chosen.reset(token)
-        if _asked[0]:
+        if _was_read[0]:
             _core.clear_caches()
 
 
 def depends_on_platform(trace) -> bool:
-    """True if a trace asked for its platform."""
-    before, _asked[0] = _asked[0], False
+    """True if a trace reads its platform."""
+    before, _was_read[0] = _was_read[0], False
     if before:
         _core.clear_caches()
     try:
         trace()
-        return _asked[0]
+        return _was_read[0]
     finally:
-        _asked[0] |= before
+        _was_read[0] |= before

@@ -2,7 +2,7 @@
 
 The texts of a function for different sizes have the same operations; numbers that differ between them are sizes that depend on the
 arguments' sizes. Each gets its expression of the variables. Types get dimensions `?`, and operations whose attributes state such a size
-get their dynamic form, to which the size is an operand. Texts for further sizes, small ones among them, check the expressions; a function
+get their dynamic form, to which the size is an operand. Texts for other sizes, small ones among them, check the expressions; a function
 whose operations depend on the sizes is refused. Size 1 is no check: as in jax, a symbolic size is not taken for 1.
 """
 import re
@@ -318,7 +318,7 @@ class _Module:
         return self.plain(f"{head}stablehlo.custom_call {operands}{joint}{values}) {{{attributes}{', ' if attributes else ''}{places}}} : "
                           f"({inputs}{joint}{kinds}){output}")
 
-    def write_rng_bit_generator(self, function, head, rest, line):
+    def write_rng_bit_generator(self, function, head, rest, _):
         operands, attributes, inputs, output = self.typed(rest)
         state, bits = _types(output.removeprefix("(").removesuffix(")"))
         algorithm = {"DEFAULT": 0, "THREE_FRY": 1, "PHILOX": 2}[re.search(r"rng_algorithm (\w+)", attributes)[1]]
