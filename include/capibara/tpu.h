@@ -10,6 +10,7 @@
 #include <capibara/tpu/error.h>
 #include <capibara/tpu/flags.h>
 #include <capibara/tpu/loads.h>
+#include <capibara/tpu/maxtext.h>
 #include <capibara/tpu/measure.h>
 #include <capibara/tpu/memory.h>
 #include <capibara/tpu/models.h>
@@ -17,4 +18,5 @@
 #include <capibara/tpu/plan.h>
 #include <capibara/tpu/quantize.h>
 #include <capibara/tpu/request.h>
+#include <capibara/tpu/serving.h>
 #include <capibara/tpu/sharding.h>

@@ -88,6 +88,7 @@ tpu::Training training_of(nb::dict from) {
   read(from, "batch_per_device", t.batch_per_device);
   read(from, "sequence", t.sequence);
   read(from, "remat", t.remat);
+  read(from, "precision", t.precision);
   read(from, "recompute", t.recompute);
   read(from, "flash", t.flash);
   read(from, "state_bytes", t.state_bytes);
@@ -223,6 +224,8 @@ void bind_plans(nb::module_& m) {
             tpu::find_chip(chip), {batch, rows, columns, inner, precision_of(precision), large_vmem, alone});
         nb::dict d;
         d["seconds"] = cost.seconds;
+        d["low_seconds"] = cost.low_seconds;
+        d["high_seconds"] = cost.high_seconds;
         d["tflops"] = cost.tflops();
         d["mxu_seconds"] = cost.mxu_seconds;
         d["hbm_seconds"] = cost.hbm_seconds;
@@ -238,6 +241,7 @@ void bind_plans(nb::module_& m) {
   });
   m.def("plan_memory", [](nb::dict training) { return memory_dict(plan_memory(training_of(training))); });
   m.def("plan_step", [](nb::dict training) { return step_dict(plan_step(training_of(training))); });
+  m.def("check_split", [](nb::dict training) { check_split(training_of(training)); });
   m.def("recommend", [](nb::dict training) {
     nb::list rows;
     for (const tpu::Recommendation& one : recommend(training_of(training)))
@@ -273,11 +277,25 @@ tpu::Architecture architecture_of(const nb::dict& from) {
   tpu::Architecture model;
   read(from, "name", model.name);
   read(from, "kind", model.kind);
-  const std::pair<const char*, int64_t*> sizes[] = {{"layers", &model.layers},       {"width", &model.width},
-                                                    {"heads", &model.heads},         {"kv_heads", &model.kv_heads},
-                                                    {"head_size", &model.head_size}, {"hidden", &model.hidden},
-                                                    {"vocab", &model.vocab},         {"experts", &model.experts},
-                                                    {"active", &model.active},       {"state", &model.state}};
+  const std::pair<const char*, int64_t*> sizes[] = {{"layers", &model.layers},
+                                                    {"width", &model.width},
+                                                    {"heads", &model.heads},
+                                                    {"kv_heads", &model.kv_heads},
+                                                    {"head_size", &model.head_size},
+                                                    {"hidden", &model.hidden},
+                                                    {"vocab", &model.vocab},
+                                                    {"experts", &model.experts},
+                                                    {"active", &model.active},
+                                                    {"state", &model.state},
+                                                    {"shared", &model.shared},
+                                                    {"window", &model.window},
+                                                    {"dense_layers", &model.dense_layers},
+                                                    {"dense_hidden", &model.dense_hidden},
+                                                    {"global_every", &model.global_every},
+                                                    {"kv_rank", &model.kv_rank},
+                                                    {"q_rank", &model.q_rank},
+                                                    {"rope_size", &model.rope_size},
+                                                    {"value_size", &model.value_size}};
   for (const auto& [name, size] : sizes) read(from, name, *size);
   read(from, "gated", model.gated);
   read(from, "tied", model.tied);
@@ -329,7 +347,10 @@ nb::dict memory_dict(const tpu::MemoryPlan& memory) {
   d["total_gib"] = memory.total_gib;
   d["host_gib"] = memory.host_gib;
   d["limit_gib"] = memory.limit_gib;
+  d["low_gib"] = memory.low_gib;
+  d["high_gib"] = memory.high_gib;
   d["fits"] = memory.fits;
+  d["verdict"] = verdict_text(memory.verdict);
   d["moment"] = memory.moment;
   d["buffers"] = buffer_list(memory.buffers);
   d["timeline"] = buffer_list(memory.timeline);
@@ -340,6 +361,8 @@ nb::dict step_dict(const tpu::StepPlan& step) {
   nb::dict d;
   d["origin"] = "modelled";
   const std::pair<const char*, double> figures[] = {{"seconds", step.seconds},
+                                                    {"low_seconds", step.low_seconds},
+                                                    {"high_seconds", step.high_seconds},
                                                     {"matmul", step.matmul},
                                                     {"attention", step.attention},
                                                     {"elementwise", step.elementwise},

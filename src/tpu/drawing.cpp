@@ -80,8 +80,8 @@ std::string compiled_html(const MemoryPlan& memory, const StepPlan& step, const 
   };
   row("memory of a device, GiB", memory.total_gib, program.memory.total_gib, 2);
   row("state, GiB", memory.state_gib, program.memory.argument_gib, 2);
-  page += concat("<tr><th>fits in ", number(memory.limit_gib), " GiB</th><td>", memory.fits ? "yes" : "no", "</td><td>",
-                 program.fits ? "yes" : "no", "</td><td></td></tr>");
+  page += concat("<tr><th>fits in ", number(memory.limit_gib), " GiB</th><td>", verdict_text(memory.verdict),
+                 "</td><td>", program.fits ? "yes" : "no", "</td><td></td></tr>");
   if (program.cycles.total > 0) {
     row("compute, s (collectives and kernels have no cycles)", step.seconds - step.ici - step.dcn - step.host,
         program.cycles.total / slice.chip->clock_ghz / 1e9, 3);

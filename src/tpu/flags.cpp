@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 
 #include "tpu/words.h"
@@ -63,8 +64,11 @@ bool value_fits(FlagKind kind, std::string_view value) {
   switch (kind) {
     case FlagKind::boolean:
       return std::find(booleans.begin(), booleans.end(), value) != booleans.end();
-    case FlagKind::tristate:
-      return std::find(states.begin(), states.end(), value) != states.end() || is_number(value);
+    case FlagKind::tristate: {  // ENABLED too
+      std::string lower(value);
+      std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+      return std::find(states.begin(), states.end(), lower) != states.end() || is_number(value);
+    }
     case FlagKind::integer:
       return is_integer(value);
     case FlagKind::number:
@@ -80,7 +84,7 @@ const char* expected(FlagKind kind) {
     case FlagKind::boolean:
       return "true or false";
     case FlagKind::tristate:
-      return "auto, true or false";
+      return "auto, true, false, enabled or disabled";
     case FlagKind::integer:
       return "an integer";
     case FlagKind::number:

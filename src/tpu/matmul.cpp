@@ -5,11 +5,16 @@
 // this model (`alone`), down to the time that all bytes take at the full bandwidth.
 #include "tpu/matmul.h"
 
+#include <capibara/error.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <tuple>
+
+#include "tpu/bands.h"
 
 namespace capibara::tpu {
 
@@ -95,7 +100,11 @@ MatmulCost matmul_cost(const Chip& chip, const Matmul& matmul, const MatmulConst
 }
 
 MatmulCost matmul_cost(const Chip& chip, const Matmul& matmul) {
-  return matmul_cost(chip, matmul, matmul_constants(chip));
+  MatmulCost cost = matmul_cost(chip, matmul, matmul_constants(chip));
+  const Band band = matmul_band(chip, matmul);
+  cost.low_seconds = band.low * cost.seconds;
+  cost.high_seconds = band.high * cost.seconds;
+  return cost;
 }
 
 int64_t large_vmem_kib(const Chip& chip) {
@@ -103,15 +112,24 @@ int64_t large_vmem_kib(const Chip& chip) {
   return name == "v4" ? 24576 : name == "v5p" ? 49152 : name == "tpu7x" ? 61440 : 98304;
 }
 
-double matmul_seconds(const Chip& chip, int64_t rows, int64_t columns, int64_t inner, int64_t batch, bool large_vmem) {
-  using Key = std::tuple<const Chip*, int64_t, int64_t, int64_t, int64_t, bool>;
+void check_vmem_limit(const Chip& chip, const std::string& kib) {
+  const auto room = static_cast<int64_t>(1024 * chip.vmem_mib * chip.cores / chip.devices);
+  const int64_t value = std::atoll(kib.c_str());
+  if (kib.size() < 10 && value > 0 && value <= room) return;
+  throw ValueError(concat("plan: xla_tpu_scoped_vmem_limit_kib=", kib, " must be from 1 to ", room, ", the VMEM of a ",
+                          chip.name, " device in KiB; ", large_vmem_kib(chip), " is usual for large matmuls"));
+}
+
+double matmul_seconds(const Chip& chip, int64_t rows, int64_t columns, int64_t inner, int64_t batch, bool large_vmem,
+                      Precision precision) {
+  using Key = std::tuple<const Chip*, int64_t, int64_t, int64_t, int64_t, bool, Precision>;
   static std::mutex mutex;
   static auto* known = new std::map<Key, double>;
-  const Key key{&chip, rows, columns, inner, batch, large_vmem};
+  const Key key{&chip, rows, columns, inner, batch, large_vmem, precision};
   std::lock_guard lock(mutex);
   if (const auto it = known->find(key); it != known->end()) return it->second;
   if (known->size() > 100000) known->clear();
-  Matmul matmul{batch, rows, columns, inner, Precision::bf16, large_vmem, false};
+  Matmul matmul{batch, rows, columns, inner, precision, large_vmem, false};
   return (*known)[key] = matmul_cost(chip, matmul).seconds;
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tpu/bands.h"
 #include "tpu/constants.h"
 #include "tpu/step.h"
 #include "tpu/words.h"
@@ -20,11 +21,35 @@ namespace capibara::tpu {
 namespace {
 
 constexpr double kGiB = 1073741824;
-constexpr double kCapacity = 1.25;  // of experts: slots over tokens
 
 }  // namespace
 
 double as_number(int64_t value) { return static_cast<double>(value); }
+
+const std::vector<std::string>& remat_policies() {
+  static const std::vector<std::string> names = {"none",
+                                                 "minimal",
+                                                 "qkv",
+                                                 "full",
+                                                 "offload",
+                                                 "minimal_with_context",
+                                                 "save_out_proj",
+                                                 "save_dot_except_mlp",
+                                                 "save_dot_except_mlpwi",
+                                                 "save_dot_with_context_except_mlp"};
+  return names;
+}
+
+Kept kept_by(const std::string& remat) {
+  if (remat == "minimal") return {true, false, true, true, false};
+  if (remat == "minimal_with_context") return {true, true, true, true, false};
+  if (remat == "qkv") return {true, false, false, false, false};
+  if (remat == "offload" || remat == "save_dot_except_mlp") return {true, false, true, false, false};
+  if (remat == "save_out_proj") return {false, false, true, false, false};
+  if (remat == "save_dot_except_mlpwi") return {true, false, true, false, true};
+  if (remat == "save_dot_with_context_except_mlp") return {true, true, true, false, false};
+  return {};
+}
 
 void check_training(const Training& training) {
   const PlanMesh& mesh = training.mesh;
@@ -34,8 +59,10 @@ void check_training(const Training& training) {
     refuse(concat("the mesh ", mesh.text(), " is for ", mesh.devices(), " devices, but ", training.slice.name(),
                   " has ", training.slice.devices()));
   }
-  if (training.slice.slices % (mesh.dcn_data * mesh.dcn_fsdp) != 0 && mesh.dcn_data * mesh.dcn_fsdp > 1) {
-    refuse(concat("dcn_data x dcn_fsdp must divide the ", training.slice.slices, " slices"));
+  if (mesh.dcn_data * mesh.dcn_fsdp != training.slice.slices) {
+    refuse(concat("the mesh ", mesh.text(), " has dcn_data x dcn_fsdp = ", mesh.dcn_data * mesh.dcn_fsdp, ", but ",
+                  training.slice.name(), " has ", training.slice.slices,
+                  training.slice.slices == 1 ? " slice" : " slices: other axes do not cross them"));
   }
   if (!(training.batch_per_device > 0) || training.sequence < 1) refuse("batch and sequence must be positive");
   if (model.layers < 1 || model.width < 1 || model.vocab < 1)
@@ -44,16 +71,47 @@ void check_training(const Training& training) {
     refuse(concat("tensor=", mesh.tensor, " must divide ", model.heads, " heads and d_ff ", model.hidden, " of ",
                   model.name));
   }
+  if (model.kind == "moe" && (model.active < 1 || model.active > model.experts)) {
+    refuse(concat("active=", model.active, " must be from 1 to the ", model.experts, " experts of ", model.name));
+  }
   if (mesh.expert > 1 && (model.experts == 0 || model.experts % mesh.expert != 0)) {
     refuse(concat("expert=", mesh.expert, " must divide the ", model.experts, " experts of ", model.name));
   }
   if (training.sequence % mesh.context != 0)
     refuse(concat("context=", mesh.context, " must divide the sequence of ", training.sequence));
-  const std::vector<std::string> policies = {"none", "minimal", "qkv", "full", "offload"};
+  const std::vector<std::string>& policies = remat_policies();
   if (std::find(policies.begin(), policies.end(), training.remat) == policies.end()) {
     refuse(concat("no remat policy is called '", training.remat, "'; there are ", joined(policies, ", "),
                   hint_of(training.remat, policies)));
   }
+}
+
+void check_split(const Training& training) {
+  check_training(training);
+  const PlanMesh& mesh = training.mesh;
+  const Architecture& model = training.model;
+  auto refuse = [](const std::string& text) { throw ValueError(concat("plan: ", text)); };
+  const int64_t groups = int64_t{mesh.dcn_data} * mesh.dcn_fsdp * mesh.data * mesh.fsdp * mesh.expert;
+  const double batch = training.batch_per_device * training.slice.devices();
+  const int64_t sequences = std::llround(batch);
+  if (sequences < 1 || std::abs(batch - as_number(sequences)) > 1e-6 || sequences % groups != 0) {
+    const int64_t below = sequences / groups * groups;
+    refuse(concat("a batch of ", batch, " sequences cannot be split over the ", groups,
+                  " groups of devices of the mesh ", mesh.text(), "; give ", below > 0 ? concat(below, " or ") : "",
+                  below + groups));
+  }
+  auto divide = [&](int64_t parts, const std::string& axes, int64_t size, const char* what) {
+    if (size % parts != 0) {
+      refuse(concat(axes, "=", parts, " must divide the ", what, " ", size, " of ", model.name,
+                    "; the weights could not be split evenly"));
+    }
+  };
+  const int64_t experts = model.experts > 0 ? mesh.expert : 1;
+  divide(int64_t{mesh.fsdp} * mesh.dcn_fsdp * experts,
+         concat("fsdp", mesh.dcn_fsdp > 1 ? " x dcn_fsdp" : "", experts > 1 ? " x expert" : ""), model.width, "width");
+  divide(mesh.tensor, "tensor", model.vocab, "vocabulary");
+  if (model.kind == "mamba") return divide(mesh.tensor, "tensor", model.hidden, "inner width");
+  divide(mesh.tensor, "tensor", model.kv_heads * model.head_size, "width of keys");
 }
 
 double host_bytes(const Training& training) {
@@ -73,11 +131,13 @@ MemoryPlan plan_memory(const Training& training) {
                width = as_number(m.width);
   const double hidden = as_number(m.hidden), heads = m.qkv(), parameters = m.parameters(),
                table = as_number(m.vocab) * width;
-  const double copies = m.kind == "moe" ? as_number(m.active) * kCapacity : 1;  // of each token, for experts
+  // Of each token, for experts.
+  const double routed = as_number(m.active) * (m.capacity > 0 ? m.capacity : 1);
+  const double copies = m.kind == "moe" ? routed + as_number(m.shared) : 1;
   const double products = m.kind == "mamba" ? 2 : as_number(m.matrices() - 1);  // number of arrays of the hidden width
-  const double matrices = m.kind == "mamba"
-                              ? 3 * width * hidden
-                              : as_number(m.matrices()) * width * hidden * as_number(std::max<int64_t>(m.experts, 1));
+  const double matrices = m.kind == "mamba" ? 3 * width * hidden
+                                            : as_number(m.matrices()) * width * hidden *
+                                                  as_number(std::max<int64_t>(m.experts + m.shared, 1));
 
   const double state = training.state_bytes * parameters / shards / kGiB;
   const double tables = m.tied ? 1 : 2;
@@ -85,18 +145,24 @@ MemoryPlan plan_memory(const Training& training) {
                table_gradients = 4 * table / shards / kGiB;
   const double input = 2 * tokens * width / kGiB, whole = tensor > 1 ? input * tensor : 0;
   const double logits = 2 * tokens * as_number(m.vocab) / kGiB, output = 2 * table / tensor / kGiB;
-  const double attention = m.kind == "mamba" ? 0 : width * heads + as_number(m.heads * m.head_size) * width;
+  const double attention = m.kind == "mamba" ? 0 : m.projections();
   const double layer = 2 * (attention + matrices / mesh.expert) / tensor / kGiB;
 
   const double stacked = layer_gradients / 2;  // the bf16 weights whose f32 gradients these are
-  const double slots = 2 * tokens * tensor * copies * as_number(training.sequence) / kGiB;  // [tokens, experts, slots]
+  const double slots =                         // [tokens, experts, slots]
+      m.capacity > 0 ? 2 * tokens * tensor * routed * as_number(training.sequence) / kGiB : 0;
   const double projections = m.kind == "mamba" ? 2 * as_number(m.state) : heads;
   double saved = layers * input;
   // The result of a mixer's last matmul is only added, so the backward pass does not need it.
-  const double inputs = m.kind == "mamba" ? width : 2 * width;
-  if (training.remat == "minimal")
-    saved = 2 * tokens * layers * (inputs + projections + products * hidden * copies) / kGiB;
-  if (training.remat == "qkv" && m.kind != "mamba") saved = 2 * tokens * layers * (width + projections) / kGiB;
+  const Kept kept = kept_by(training.remat);
+  double beside_input = kept.products ? products * hidden * copies : 0;
+  if (m.kind == "mamba") {
+    beside_input += kept.products ? projections : 0;
+  } else {
+    beside_input += (kept.qkv ? projections : 0) + (kept.context ? m.mixed() : 0) + (kept.projection ? width : 0) +
+                    (kept.down ? width : 0);
+  }
+  saved += 2 * tokens * layers * beside_input / kGiB;
   // Offloaded activations come back layer by layer, except one stack of attention's, which the compiler fetches as a
   // whole and copies to another layout before the backward pass, so that two copies exist: as wide as the model if
   // a chip is one core, as wide as keys or values if it is two (seen in dumps of v6e and v5p).
@@ -158,7 +224,10 @@ MemoryPlan plan_memory(const Training& training) {
   plan.limit_gib = training.hbm_gib > 0 ? training.hbm_gib : training.slice.hbm_gib();
   plan.moment = at_loss >= at_backward ? "loss" : "backward of a layer";
   plan.total_gib = state + std::max(at_loss, at_backward);
-  plan.fits = plan.total_gib <= plan.limit_gib;
+  const Band band = memory_band(training);
+  plan.low_gib = band.low * plan.total_gib;
+  plan.high_gib = band.high * plan.total_gib;
+  judge(plan);
   plan.buffers = at_loss >= at_backward ? loss : backward;
   plan.buffers.push_back({"parameters and optimizer state", state});
   std::erase_if(plan.buffers, [](const PlanBuffer& buffer) { return buffer.gib < 1e-4; });

@@ -49,10 +49,46 @@ double Architecture::layer_parameters() const {
     const double s = static_cast<double>(state);
     return 2 * d * f + 2 * d * s + d * h + 4 * (f + 2 * s) + 3 * h + f + d + f * d;
   }
-  const double attention = d * qkv() + h * static_cast<double>(head_size) * d;
   const double mlp = static_cast<double>(matrices()) * d * f;
-  const double e = static_cast<double>(experts);
-  return attention + (experts > 0 ? e * mlp + d * e : mlp) + 2 * d;
+  const double e = static_cast<double>(experts), n = static_cast<double>(layers);
+  const double norms = 2 * d + static_cast<double>(kv_rank + q_rank);
+  if (experts == 0) return projections() + mlp + norms;
+  const double leading = n > 0 ? static_cast<double>(dense_layers) / n : 0;
+  const double first = static_cast<double>(matrices()) * d * static_cast<double>(dense_hidden);
+  return projections() + norms + leading * first + (1 - leading) * ((e + static_cast<double>(shared)) * mlp + d * e);
+}
+
+double Architecture::qkv() const {
+  if (kv_rank > 0) return static_cast<double>(heads * (2 * (head_size + rope_size) + value_size));
+  return static_cast<double>((heads + 2 * kv_heads) * head_size);
+}
+
+double Architecture::mixed() const { return static_cast<double>(heads * (kv_rank > 0 ? value_size : head_size)); }
+
+double Architecture::projections() const {
+  const double d = static_cast<double>(width), h = static_cast<double>(heads);
+  if (kv_rank == 0) return d * qkv() + mixed() * d;
+  const double query = h * static_cast<double>(head_size + rope_size), rank = static_cast<double>(q_rank);
+  const double keys = static_cast<double>(kv_rank);
+  return (q_rank > 0 ? d * rank + rank * query : d * query) + d * (keys + static_cast<double>(rope_size)) +
+         keys * h * static_cast<double>(head_size + value_size) + mixed() * d;
+}
+
+double Architecture::attended(int64_t sequence) const {
+  if (window == 0 || window >= sequence) return 1;
+  const double reach = static_cast<double>(window) / static_cast<double>(sequence);
+  const double whole = global_every > 0 ? 1 / static_cast<double>(global_every) : 0;
+  return whole + (1 - whole) * reach * (2 - reach);
+}
+
+double Architecture::cached(int64_t context) const {
+  const double n = static_cast<double>(layers), all = static_cast<double>(context);
+  if (kind == "mamba")  // the state in f32, counted as two elements, and the convolution's last tokens
+    return n * (2 * static_cast<double>(hidden * state) + 3 * static_cast<double>(hidden + 2 * state));
+  if (kv_rank > 0) return n * all * static_cast<double>(kv_rank + rope_size);
+  const double kept = window > 0 ? static_cast<double>(std::min(window, context)) : all;
+  const double whole = window > 0 ? (global_every > 0 ? 1 / static_cast<double>(global_every) : 0) : 1;
+  return n * (whole * all + (1 - whole) * kept) * static_cast<double>(2 * kv_heads * head_size);
 }
 
 double Architecture::parameters() const {
@@ -111,11 +147,25 @@ Architecture read_model(std::string_view text) {
     const char* name;
     int64_t Architecture::*value;
   };
-  static constexpr Field fields[] = {{"layers", &Architecture::layers}, {"width", &Architecture::width},
-                                     {"heads", &Architecture::heads},   {"kv_heads", &Architecture::kv_heads},
-                                     {"hidden", &Architecture::hidden}, {"head_size", &Architecture::head_size},
-                                     {"vocab", &Architecture::vocab},   {"experts", &Architecture::experts},
-                                     {"active", &Architecture::active}, {"state", &Architecture::state}};
+  static constexpr Field fields[] = {{"layers", &Architecture::layers},
+                                     {"width", &Architecture::width},
+                                     {"heads", &Architecture::heads},
+                                     {"kv_heads", &Architecture::kv_heads},
+                                     {"hidden", &Architecture::hidden},
+                                     {"head_size", &Architecture::head_size},
+                                     {"vocab", &Architecture::vocab},
+                                     {"experts", &Architecture::experts},
+                                     {"active", &Architecture::active},
+                                     {"state", &Architecture::state},
+                                     {"shared", &Architecture::shared},
+                                     {"dense_layers", &Architecture::dense_layers},
+                                     {"dense_hidden", &Architecture::dense_hidden},
+                                     {"window", &Architecture::window},
+                                     {"global_every", &Architecture::global_every},
+                                     {"kv_rank", &Architecture::kv_rank},
+                                     {"q_rank", &Architecture::q_rank},
+                                     {"rope_size", &Architecture::rope_size},
+                                     {"value_size", &Architecture::value_size}};
   std::vector<std::string> names = {"kind", "gated", "tied"};
   for (const Field& field : fields) names.emplace_back(field.name);
   const std::vector<std::string> kinds = {"dense", "moe", "moe_dense", "mamba"};
@@ -144,6 +194,11 @@ Architecture read_model(std::string_view text) {
                               known ? "" : concat("; fields are ", joined(names, ", "), hint_of(name, names))));
     }
   }
+  check_model(model);
+  return model;
+}
+
+void check_model(Architecture& model) {
   if (model.kv_heads == 0 && model.kind != "mamba") model.kv_heads = model.heads;
   if (model.experts > 0 && model.kind == "dense") model.kind = "moe";
   if (model.kind == "moe" && model.active == 0) model.active = 2;
@@ -154,7 +209,19 @@ Architecture read_model(std::string_view text) {
     throw ValueError(concat("tpu: ", model.kv_heads, " kv_heads must divide the ", model.heads, " heads"));
   if (model.kind == "mamba" && model.hidden % model.heads != 0)
     throw ValueError(concat("tpu: ", model.heads, " heads must divide the inner width ", model.hidden, " of mamba"));
-  return model;
+  if (model.kind == "moe" && model.active > model.experts)
+    throw ValueError(concat("tpu: active=", model.active, " must be from 1 to the ", model.experts, " experts"));
+  if ((model.kind == "moe" || model.kind == "moe_dense") != (model.experts > 0))
+    throw ValueError(concat("tpu: a model of kind ", model.kind, " has ", model.experts, " experts"));
+  if (model.experts == 0 && (model.shared > 0 || model.dense_layers > 0 || model.active > 0))
+    throw ValueError("tpu: shared, dense_layers and active are of models with experts");
+  if (model.dense_layers > model.layers || (model.dense_layers > 0) != (model.dense_hidden > 0))
+    throw ValueError("tpu: dense_layers must be at most layers, and needs dense_hidden, the width of their MLP");
+  if (model.global_every > 0 && model.window == 0) throw ValueError("tpu: global_every needs window");
+  if (model.kind == "mamba" && (model.window > 0 || model.kv_rank > 0))
+    throw ValueError("tpu: window and kv_rank are of attention, which a mamba has not");
+  if (model.kv_rank > 0 ? model.value_size < 1 : model.q_rank + model.rope_size + model.value_size > 0)
+    throw ValueError("tpu: latent attention needs kv_rank and value_size; q_rank and rope_size are parts of it");
 }
 
 double training_flops_per_token(const Architecture& model, int64_t sequence, bool causal) {
@@ -167,18 +234,21 @@ double training_flops_per_token(const Architecture& model, int64_t sequence, boo
     const double projections = 2 * d * (2 * f + 2 * s + static_cast<double>(model.heads)) + 2 * f * d;
     return 3 * (layers * (projections + chunk * (s + f) + 4 * s * f) + head);
   }
-  const double mixers =
-      2 * d * static_cast<double>(model.head_size) * static_cast<double>(2 * model.heads + 2 * model.kv_heads);
+  const double mixers = 2 * model.projections();
   const double mlp = 2 * static_cast<double>(model.matrices()) * d * f;
   double experts = 1;
   double router = 0;
   if (model.experts > 0) {
-    experts = static_cast<double>(model.kind == "moe_dense" ? model.experts : model.active);
+    experts = static_cast<double>((model.kind == "moe_dense" ? model.experts : model.active) + model.shared);
     router = 2 * d * static_cast<double>(model.experts);
   }
+  const double scored = model.kv_rank > 0 ? static_cast<double>(model.heads * (model.head_size + model.rope_size))
+                                          : static_cast<double>(model.heads * model.head_size);
   const double pairs =
-      4 * static_cast<double>(sequence) * static_cast<double>(model.heads * model.head_size) / (causal ? 2 : 1);
-  return 3 * (layers * (mlp * experts + router + mixers + pairs) + head);
+      2 * static_cast<double>(sequence) * (scored + model.mixed()) * model.attended(sequence) / (causal ? 2 : 1);
+  const double leading = static_cast<double>(model.dense_layers);
+  const double first = 2 * static_cast<double>(model.matrices()) * d * static_cast<double>(model.dense_hidden);
+  return 3 * ((layers - leading) * (mlp * experts + router) + leading * first + layers * (mixers + pairs) + head);
 }
 
 }  // namespace capibara::tpu

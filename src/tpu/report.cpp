@@ -113,9 +113,10 @@ std::string scaling(const Training& training) {
     other.mesh.fsdp = devices;
     if (devices < 1 || other.mesh.devices() != other.slice.devices()) continue;
     try {
-      const bool fits = plan_memory(other).fits;
+      const Verdict verdict = plan_memory(other).verdict;
       rows.push_back(
-          {concat(other.slice.name(), fits ? "" : " (does not fit)"), plan_step(other).tokens_per_second / 1e3});
+          {concat(other.slice.name(), verdict == Verdict::fits ? "" : concat(" (", verdict_text(verdict), ")")),
+           plan_step(other).tokens_per_second / 1e3});
     } catch (const ValueError&) {
       continue;
     }
@@ -123,6 +124,12 @@ std::string scaling(const Training& training) {
   return bars(rows, "k tokens/s");
 }
 
+}  // namespace
+
+namespace {
+const char* verdict_mark(Verdict verdict) {
+  return verdict == Verdict::fits ? "" : verdict == Verdict::cannot_tell ? " (cannot tell)" : " (over)";
+}
 }  // namespace
 
 std::string plan_html(const Training& training, const std::vector<Candidate>& others,
@@ -153,14 +160,18 @@ std::string plan_html(const Training& training, const std::vector<Candidate>& ot
       concat(number(training.batch_per_device * training.slice.devices(), 0), " sequences of ", training.sequence),
       "given");
   row("remat", training.remat, "given");
-  row("step", concat(number(step.seconds, 3), " s, ", number(step.tokens_per_second, 0), " tokens/s"), "modelled");
+  row("step",
+      concat(number(step.seconds, 3), " s (", number(step.low_seconds, 3), " to ", number(step.high_seconds, 3),
+             ", cross-validated), ", number(step.tokens_per_second, 0), " tokens/s"),
+      "modelled");
   row("model FLOP/s",
       concat(number(step.model_tflops_per_chip, 1), " TFLOP/s per chip, ", number(100 * step.mfu, 1), " % of the peak"),
       "modelled");
   row("bound by", step.bound, "modelled");
   row("memory",
-      concat(number(memory.total_gib), " of ", number(memory.limit_gib),
-             " GiB on each device: ", memory.fits ? "fits" : "does not fit"),
+      concat(number(memory.total_gib), " of ", number(memory.limit_gib), " GiB on each device (",
+             number(memory.low_gib), " to ", number(memory.high_gib),
+             ", cross-validated): ", verdict_text(memory.verdict)),
       "modelled");
   page += "</table>";
   page += concat("<h2>Memory over the step</h2>", memory_drawing(memory), "<h2>Largest buffers, at the ", memory.moment,
@@ -199,7 +210,7 @@ std::string plan_html(const Training& training, const std::vector<Candidate>& ot
       const Candidate& other = others[i];
       page +=
           concat("<tr><td>", other.training.mesh.text(), "</td><td>", other.training.batch_per_device, "</td><td>",
-                 other.training.remat, "</td><td>", number(other.memory.total_gib), other.memory.fits ? "" : " (over)",
+                 other.training.remat, "</td><td>", number(other.memory.total_gib), verdict_mark(other.memory.verdict),
                  "</td><td>", number(other.step.tokens_per_second, 0), "</td></tr>");
     }
     page += "</table>";

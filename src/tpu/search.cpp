@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "tpu/bands.h"
 #include "tpu/step.h"
 
 namespace capibara::tpu {
@@ -37,6 +38,17 @@ std::vector<PlanMesh> meshes_of(const Training& start) {
   return meshes;
 }
 
+bool can_be_split(const Training& training) {
+  try {
+    check_split(training);
+  } catch (const ValueError&) {
+    return false;
+  }
+  return true;
+}
+
+int rank_of(Verdict verdict) { return verdict == Verdict::fits ? 0 : verdict == Verdict::cannot_tell ? 1 : 2; }
+
 std::string percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.0f %%", 100 * share);
@@ -62,8 +74,10 @@ std::vector<Candidate> search_plans(const Training& start, const SearchOptions& 
         candidate.training.batch_per_device = batch;
         candidate.training.remat = remat;
         candidate.training.recompute = -1;
+        if (!can_be_split(candidate.training)) continue;
         candidate.memory = plan_memory(candidate.training);
-        candidate.memory.fits = candidate.memory.total_gib <= candidate.memory.limit_gib * (1 - options.headroom);
+        candidate.memory.limit_gib *= 1 - options.headroom;
+        judge(candidate.memory);
         candidate.step = plan_step(candidate.training);
         found.push_back(candidate);
         if (!options.flags) continue;
@@ -74,8 +88,8 @@ std::vector<Candidate> search_plans(const Training& start, const SearchOptions& 
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
-    if (a.memory.fits != b.memory.fits) return a.memory.fits;
-    if (!a.memory.fits) return a.memory.total_gib < b.memory.total_gib;
+    if (a.memory.verdict != b.memory.verdict) return rank_of(a.memory.verdict) < rank_of(b.memory.verdict);
+    if (a.memory.verdict == Verdict::does_not_fit) return a.memory.total_gib < b.memory.total_gib;
     return a.step.tokens_per_second > b.step.tokens_per_second;
   });
   return found;
@@ -84,16 +98,13 @@ std::vector<Candidate> search_plans(const Training& start, const SearchOptions& 
 std::vector<Recommendation> recommend(const Training& training) {
   std::vector<Recommendation> all;
   const double now = plan_step(training).tokens_per_second;
-  const bool fits = plan_memory(training).fits;
+  const bool fits = plan_memory(training).verdict == Verdict::fits;
   auto consider = [&](const std::string& text, const Training& changed) {
-    try {
-      const MemoryPlan memory = plan_memory(changed);
-      if (!memory.fits) return;
-      const double gain = plan_step(changed).tokens_per_second / now - 1;
-      if (gain > 0.01 || !fits) all.push_back({concat(text, fits ? "" : ": then it fits"), gain});
-    } catch (const ValueError&) {
-      // not a split of this model
-    }
+    if (!can_be_split(changed)) return;
+    const MemoryPlan memory = plan_memory(changed);
+    if (memory.verdict != Verdict::fits) return;
+    const double gain = plan_step(changed).tokens_per_second / now - 1;
+    if (gain > 0.01 || !fits) all.push_back({concat(text, fits ? "" : ": then it fits"), gain});
   };
   for (const char* remat : {"none", "minimal", "qkv", "full", "offload"}) {
     Training changed = training;

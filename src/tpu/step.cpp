@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tpu/bands.h"
 #include "tpu/constants.h"
 #include "tpu/step.h"
 #include "tpu/words.h"
@@ -32,11 +33,24 @@ constexpr double kGatherHidden = 0.85;  // of compute, behind which weight gathe
 struct Pass {
   double forward = 0, backward = 0;
 };
-Pass matrix_seconds(const Chip& chip, bool large, double rows, double columns, double inner, double batch = 1) {
+Pass matrix_seconds(const Chip& chip, bool large, double rows, double columns, double inner, double batch = 1,
+                    const std::string& precision = "bf16") {
   auto whole = [](double value) { return std::max<int64_t>(1, static_cast<int64_t>(std::llround(value))); };
   const int64_t r = whole(rows), c = whole(columns), i = whole(inner), b = whole(batch);
-  return {matmul_seconds(chip, r, c, i, b, large),
-          matmul_seconds(chip, r, i, c, b, large) + matmul_seconds(chip, i, c, r, b, large)};
+  const Precision type = precision == "int8" ? Precision::int8 : Precision::bf16;
+  const double speed = precision == "fp8" ? chip.fp8_tflops / chip.bf16_tflops : 1;
+  return {matmul_seconds(chip, r, c, i, b, large, type) / speed,
+          (matmul_seconds(chip, r, i, c, b, large, type) + matmul_seconds(chip, i, c, r, b, large, type)) / speed};
+}
+
+void check_precision(const Training& training) {
+  const Chip& chip = *training.slice.chip;
+  const double speed = training.precision == "int8"  ? chip.int8_tops
+                       : training.precision == "fp8" ? chip.fp8_tflops
+                                                     : 1;
+  if (training.precision != "bf16" && training.precision != "int8" && training.precision != "fp8")
+    throw ValueError(concat("plan: matmuls of a layer are bf16, int8 or fp8, got '", training.precision, "'"));
+  if (speed <= 0) throw ValueError(concat("plan: ", chip.name, " has no ", training.precision, " units"));
 }
 
 // Dimensions of the torus that a mesh axis spans, longest first.
@@ -56,17 +70,18 @@ double recomputed_share(const Training& training) {
   const Architecture& m = training.model;
   if (training.remat == "full") return 1;
   if (training.remat == "none") return 0;
-  if (m.kind == "mamba" && training.remat != "minimal") return 1;  // only the layers' inputs are kept
+  const Kept kept = kept_by(training.remat);
+  if (m.kind == "mamba" && !kept.products) return 1;  // only the layers' inputs are kept
   // Fractions of a layer's forward FLOPs whose results are kept.
-  const double width = as_number(m.width), qkv = 2 * width * m.qkv(),
-               out = 2 * width * as_number(m.heads * m.head_size);
-  const double mlp =
-      2 * as_number(m.matrices()) * width * as_number(m.hidden) * as_number(std::max<int64_t>(m.active, 1));
-  const double pairs = 2 * as_number(training.sequence) * as_number(m.heads * m.head_size),
-               all = qkv + out + mlp + pairs;
-  if (training.remat == "minimal") return pairs / all;
-  if (training.remat == "qkv") return (all - qkv) / all;
-  return (all - qkv - out) / all;  // offload
+  const double width = as_number(m.width), out = 2 * width * m.mixed(), qkv = 2 * m.projections() - out;
+  const double up = 2 * as_number(m.matrices() - 1) * width * as_number(m.hidden) *
+                    as_number(std::max<int64_t>(m.active + m.shared, 1));
+  const double down = up / as_number(m.matrices() - 1);
+  const double pairs = 2 * as_number(training.sequence) * m.mixed() * m.attended(training.sequence);
+  double saved = (kept.qkv ? qkv : 0) + (kept.context ? pairs : 0) + (kept.projection ? out : 0);
+  if (kept.products) saved += up + down;  // the layer's result is only added, so its matmul is not repeated
+  if (kept.down) saved += down;
+  return 1 - saved / (qkv + out + up + down + pairs);
 }
 
 std::string step_flags(const Training& training) {
@@ -76,6 +91,7 @@ std::string step_flags(const Training& training) {
 
 StepPlan plan_step(const Training& training) {
   check_training(training);
+  check_precision(training);
   const Architecture& m = training.model;
   const PlanMesh& mesh = training.mesh;
   const Chip& chip = *training.slice.chip;
@@ -86,7 +102,7 @@ StepPlan plan_step(const Training& training) {
   const double tensor = mesh.tensor, tokens = training.batch_per_device * as_number(training.sequence),
                group = tokens * tensor;
   const double width = as_number(m.width), hidden = as_number(m.hidden), layers = as_number(m.layers);
-  const double mixers = as_number(m.heads * m.head_size);
+  const double mixers = m.mixed();
 
   const bool large = training.large_vmem;
   Pass layer;
@@ -95,25 +111,42 @@ StepPlan plan_step(const Training& training) {
     layer.backward += count * pass.backward;
   };
   double scores = 0;  // FLOPs of one layer's forward pass between tokens
+  auto product = [&](double rows, double columns, double inner, double batch = 1) {
+    return matrix_seconds(chip, large, rows, columns, inner, batch, training.precision);
+  };
   if (m.kind == "mamba") {
-    add(1,
-        matrix_seconds(chip, large, group, (2 * hidden + 2 * as_number(m.state) + as_number(m.heads)) / tensor, width));
-    add(1, matrix_seconds(chip, large, group, width, hidden / tensor));
+    add(1, product(group, (2 * hidden + 2 * as_number(m.state) + as_number(m.heads)) / tensor, width));
+    add(1, product(group, width, hidden / tensor));
     scores = tokens * (256 * (as_number(m.state) + hidden) + 4 * as_number(m.state) * hidden);
   } else {
-    add(1, matrix_seconds(chip, large, group, m.qkv() / tensor, width));
-    add(1, matrix_seconds(chip, large, group, width, mixers / tensor));
-    scores = tokens * 2 * as_number(training.sequence) * mixers;  // causal: half of all pairs
-    if (m.experts == 0) {
-      add(as_number(m.matrices() - 1), matrix_seconds(chip, large, group, hidden / tensor, width));
-      add(1, matrix_seconds(chip, large, group, width, hidden / tensor));
+    if (m.kv_rank == 0) {
+      add(1, product(group, m.qkv() / tensor, width));
     } else {
-      const double local = as_number(m.experts) / mesh.expert;
-      const double rows = group * (m.kind == "moe" ? as_number(m.active) * 1.25 : as_number(m.experts)) / local;
-      add(as_number(m.matrices() - 1), matrix_seconds(chip, large, rows, hidden / tensor, width, local));
-      add(1, matrix_seconds(chip, large, rows, width, hidden / tensor, local));
+      const double query = as_number(m.heads * (m.head_size + m.rope_size)) / tensor, rank = as_number(m.q_rank);
+      add(1, product(group, m.q_rank > 0 ? rank : query, width));
+      if (m.q_rank > 0) add(1, product(group, query, rank));
+      add(1, product(group, as_number(m.kv_rank + m.rope_size), width));
+      add(1, product(group, as_number(m.heads * (m.head_size + m.value_size)) / tensor, as_number(m.kv_rank)));
+    }
+    add(1, product(group, width, mixers / tensor));
+    // Causal: half of all pairs.
+    const double scored = m.kv_rank > 0 ? as_number(m.heads * (m.head_size + m.rope_size)) : mixers;
+    scores = tokens * as_number(training.sequence) * (scored + mixers) * m.attended(training.sequence);
+    auto add_mlp = [&](double times, double rows, double inner, double batch) {
+      add(times * as_number(m.matrices() - 1), product(rows, inner / tensor, width, batch));
+      add(times, product(rows, width, inner / tensor, batch));
+    };
+    if (m.experts == 0) {
+      add_mlp(1, group, hidden, 1);
+    } else {
+      const double leading = as_number(m.dense_layers) / layers, local = as_number(m.experts) / mesh.expert;
+      const double choices = as_number(m.active) * (m.capacity > 0 ? m.capacity : 1);
+      add_mlp(1 - leading, group * (m.kind == "moe" ? choices : as_number(m.experts)) / local, hidden, local);
+      if (m.shared > 0) add_mlp(1 - leading, group, hidden * as_number(m.shared), 1);
+      if (m.dense_layers > 0) add_mlp(leading, group, as_number(m.dense_hidden), 1);
       // One-hot dispatch and combine: every token is multiplied with every slot of its sequence.
-      if (m.kind == "moe") scores += 2 * tokens * 2 * as_number(m.active) * 1.25 * as_number(training.sequence) * width;
+      if (m.kind == "moe" && m.capacity > 0)
+        scores += (1 - leading) * 2 * tokens * 2 * choices * as_number(training.sequence) * width;
     }
   }
   const Pass head = matrix_seconds(chip, large, group, as_number(m.vocab) / tensor, width);
@@ -173,6 +206,9 @@ StepPlan plan_step(const Training& training) {
   const double forward = slow * layers * layer.forward / faster + plan.attention / 3.5;
   plan.host = std::max(0.0, copies - forward) + std::max(0.0, copies - (compute - forward));
   plan.seconds = compute + plan.ici + plan.dcn + plan.host;
+  const Band band = step_band(training);
+  plan.low_seconds = band.low * plan.seconds;
+  plan.high_seconds = band.high * plan.seconds;
 
   const double job_tokens = tokens * training.slice.devices();
   plan.tokens_per_second = job_tokens / plan.seconds;

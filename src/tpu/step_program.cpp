@@ -101,8 +101,9 @@ namespace {
 
 jax::CheckpointPolicy policy_of(const std::string& remat) {
   using namespace jax::checkpoint_policies;
+  if (remat == "save_out_proj") return save_only_these_names({"projection"});
   if (remat == "minimal") return save_only_these_names({"qkv", "projection", "products"});
-  if (remat == "offload") return save_only_these_names({"qkv", "projection"});
+  if (remat == "offload" || remat == "save_dot_except_mlp") return save_only_these_names({"qkv", "projection"});
   if (remat == "qkv") return save_only_these_names({"qkv"});
   return nothing_saveable;
 }
@@ -152,6 +153,15 @@ std::string step_stablehlo(const Training& training) {
   const Architecture& model = training.model;
   if (training.mesh.context > 1)
     throw ValueError("plan: the step with context > 1 is modelled alone: its attention does not split the sequence");
+  const bool named = training.remat == "minimal_with_context" || training.remat == "save_dot_except_mlpwi" ||
+                     training.remat == "save_dot_with_context_except_mlp";
+  if (named) throw ValueError(concat("plan: the policy ", training.remat, " is modelled alone"));
+  if (model.shared > 0 || model.dense_layers > 0 || model.window > 0 || model.kv_rank > 0 ||
+      (model.kind == "moe" && model.capacity != 1.25) || training.precision != "bf16") {
+    throw ValueError(
+        "plan: shared experts, leading dense layers, local and latent attention, dropless experts and quantized "
+        "matmuls are modelled alone: the step that is compiled has none of them");
+  }
   const StepMesh mesh(training);
   const int64_t batch = std::llround(training.batch_per_device * training.slice.devices());
   if (batch < 1 || batch % mesh.parts('b') != 0) {

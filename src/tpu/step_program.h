@@ -3,6 +3,7 @@
 
 #include <capibara/array.h>
 #include <capibara/placement.h>
+#include <capibara/program.h>
 #include <capibara/tpu/compiled.h>
 
 #include <map>

@@ -36,8 +36,8 @@ def own_request(row):
     if "=" in model:
         words = dict(word.split("=") for word in model.split(","))
         kind = words.pop("kind", "moe" if "experts" in words else "dense")
-        sizes = {name: int(value) for name, value in words.items() if name != "gated"}
-        model = {"name": "given", "kind": kind, "gated": words.get("gated") != "0", **sizes}
+        sizes = {name: int(value) for name, value in words.items() if name not in ("gated", "tied")}
+        model = {"name": "given", "kind": kind, "gated": words.get("gated") != "0", "tied": words.get("tied") == "1", **sizes}
     devices = 1
     for axis in row["mesh"].split(","):
         devices *= int(axis.split("=")[1])

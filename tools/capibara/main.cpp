@@ -40,14 +40,16 @@ std::vector<Command> all_commands() {
        compile},
       {"plan",
        "--tpu SLICE (--model NAME | --program FILE.mlir) [--batch N] [--seq N] [--mesh data=8,model=8] [--remat "
-       "POLICY] "
+       "POLICY] [--precision int8] [--price N] "
        "[--flags TEXT] [--search] [--compile] [--cycles] [--html FILE] [--write FILE.mlir] [--limit SECONDS] [--json] "
-       "| --models",
+       "| --maxtext base.yml model.yml [NAME=VALUE ...] [--tpu SLICE] | --tpu SLICE --model NAME --serve [--batch N] "
+       "[--prompt N] [--output N] [--weights int8] [--cache int8] [--page N] [--mesh tensor=8] [--price N] | --models",
        "Models memory and time of a training step or a program on a TPU slice, compiles them where libtpu is "
        "installed; "
        "nothing runs on a TPU.",
-       {"tpu", "model", "program", "batch", "seq", "mesh", "remat", "flags", "html", "write", "limit"},
-       {"search", "compile", "cycles", "json", "models"},
+       {"tpu", "model", "program", "batch", "seq", "mesh", "remat", "flags", "html", "write", "limit", "maxtext",
+        "precision", "price", "prompt", "output", "weights", "cache", "page"},
+       {"search", "compile", "cycles", "json", "models", "serve"},
        plan},
       {"coverage",
        "[--markdown] | --python [--results FILE.tsv]",

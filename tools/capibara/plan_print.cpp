@@ -47,16 +47,58 @@ std::string compiled_json(const tpu::CompiledProgram& program) {
 }
 
 std::string candidate_json(const tpu::Candidate& one) {
-  return concat("\"mesh\": ", quoted(one.training.mesh.text()),
-                ", \"batch_per_device\": ", six(one.training.batch_per_device),
-                ", \"remat\": ", quoted(one.training.remat), ", \"flags\": ", quoted(step_flags(one.training)),
-                ", \"memory_gib\": ", six(one.memory.total_gib), ", \"fits\": ", one.memory.fits ? "true" : "false",
-                ", \"tokens_per_second\": ", six(one.step.tokens_per_second));
+  return concat(
+      "\"mesh\": ", quoted(one.training.mesh.text()), ", \"batch_per_device\": ", six(one.training.batch_per_device),
+      ", \"remat\": ", quoted(one.training.remat), ", \"flags\": ", quoted(step_flags(one.training)),
+      ", \"memory_gib\": ", six(one.memory.total_gib), ", \"verdict\": ", quoted(verdict_text(one.memory.verdict)),
+      ", \"tokens_per_second\": ", six(one.step.tokens_per_second));
 }
 
 }  // namespace
 
-void print_plan(const tpu::Training& training) {
+void print_serving(const tpu::Serving& serving, const tpu::ServingPlan& plan) {
+  std::printf("serving %s, %.2f billion parameters, on %s: %d x tensor=%d, weights %s, KV cache %s\n",
+              serving.model.name.c_str(), serving.model.parameters() / 1e9, serving.slice.name().c_str(), plan.replicas,
+              serving.slice.devices() / plan.replicas, serving.weights.c_str(), serving.cache.c_str());
+  std::printf("%lld sequences each, prompts of %lld tokens, %lld generated\n", static_cast<long long>(serving.batch),
+              static_cast<long long>(serving.prompt), static_cast<long long>(serving.output));
+  std::printf(
+      "every figure below is modelled by capibara, nothing was run on a TPU, and no measured server was at hand "
+      "to judge them: no band is known\n\n");
+  std::printf("memory        %10.2f GiB of %.2f on each device: %s\n", plan.total_gib, plan.limit_gib,
+              plan.fits ? "fits" : "does not fit");
+  std::printf(
+      "  weights              %10.2f GiB\n  KV cache             %10.2f GiB, %.0f bytes for each token\n"
+      "  activations          %10.2f GiB\n  room for             %10lld sequences\n",
+      plan.weights_gib, plan.cache_gib, plan.cache_bytes_per_token, plan.work_gib,
+      static_cast<long long>(plan.max_batch));
+  std::printf("first token   %10.2f ms for a prompt\n", 1e3 * plan.prefill_seconds);
+  std::printf("next tokens   %10.2f ms, bound by %s (weights and cache %.2f ms, collectives %.2f ms)\n",
+              1e3 * plan.decode_seconds, plan.bound.c_str(), 1e3 * plan.decode_hbm_seconds,
+              1e3 * plan.decode_collectives);
+  std::printf("throughput    %10.0f tokens/s, %.1f for each chip\n", plan.tokens_per_second,
+              plan.tokens_per_second_per_chip);
+  if (serving.price > 0)
+    std::printf("price         %10.4f for a million tokens, at %g for a chip and hour\n", plan.price_per_million,
+                serving.price);
+}
+
+void print_serving_json(const tpu::Serving& serving, const tpu::ServingPlan& plan) {
+  std::printf(
+      "%s\n",
+      concat("{\"origin\": \"modelled\", \"model\": ", quoted(serving.model.name), ", \"slice\": ",
+             quoted(serving.slice.name()), ", \"replicas\": ", plan.replicas, ", \"memory_gib\": ", six(plan.total_gib),
+             ", \"weights_gib\": ", six(plan.weights_gib), ", \"cache_gib\": ", six(plan.cache_gib),
+             ", \"limit_gib\": ", six(plan.limit_gib), ", \"verdict\": ", quoted(plan.fits ? "fits" : "does not fit"),
+             ", \"cache_bytes_per_token\": ", six(plan.cache_bytes_per_token), ", \"max_batch\": ", plan.max_batch,
+             ", \"prefill_seconds\": ", six(plan.prefill_seconds), ", \"decode_seconds\": ", six(plan.decode_seconds),
+             ", \"decode_hbm_seconds\": ", six(plan.decode_hbm_seconds), ", \"bound\": ", quoted(plan.bound),
+             ", \"tokens_per_second\": ", six(plan.tokens_per_second), ", \"tokens_per_second_per_chip\": ",
+             six(plan.tokens_per_second_per_chip), ", \"price_per_million\": ", six(plan.price_per_million), "}")
+          .c_str());
+}
+
+void print_plan(const tpu::Training& training, double price) {
   const tpu::MemoryPlan memory = plan_memory(training);
   const tpu::StepPlan step = plan_step(training);
   std::printf("%s, %.2f billion parameters, on %s (%d chips, %d devices, %s)\n", training.model.name.c_str(),
@@ -67,9 +109,15 @@ void print_plan(const tpu::Training& training) {
               static_cast<long long>(training.sequence), training.remat.c_str());
   if (const std::string flags = step_flags(training); !flags.empty()) std::printf("flags %s\n", flags.c_str());
   std::printf("every figure below is modelled by capibara; nothing was run on a TPU\n\n");
-  std::printf("step          %10.3f s      %.0f tokens/s\n", step.seconds, step.tokens_per_second);
+  std::printf("step          %10.3f s      %.0f tokens/s; %.3f to %.3f s, cross-validated\n", step.seconds,
+              step.tokens_per_second, step.low_seconds, step.high_seconds);
   std::printf("model FLOP/s  %10.1f T/chip %.1f %% of the peak (attention counted causally; %.1f for all pairs)\n",
               step.model_tflops_per_chip, 100 * step.mfu, step.model_tflops_per_chip_noncausal);
+  if (price > 0) {
+    const double hour = price * training.slice.chips();
+    std::printf("price         %10.2f for an hour, %.4f for a million tokens, at %g for a chip and hour\n", hour,
+                hour / 3600 / step.tokens_per_second * 1e6, price);
+  }
   std::printf("bound by      %s: compute %.0f %%, memory %.0f %%, communication %.0f %%\n", step.bound.c_str(),
               100 * step.compute_share, 100 * step.memory_share, 100 * step.communication_share);
   const std::pair<const char*, double> kinds[] = {{"matmuls", step.matmul},      {"computed again", step.recompute},
@@ -78,28 +126,34 @@ void print_plan(const tpu::Training& training) {
                                                   {"between slices", step.dcn}};
   for (const auto& [name, seconds] : kinds) std::printf("  %-22s %10.3f s\n", name, seconds);
   if (training.remat == "offload") std::printf("  %-22s %10.3f s\n", "host copies, exposed", step.host);
-  std::printf("\nmemory        %10.2f GiB of %.2f on each device, at the %s: %s (room %.2f GiB)\n", memory.total_gib,
-              memory.limit_gib, memory.moment.c_str(), memory.fits ? "fits" : "does not fit", memory.room_gib());
+  std::printf("\nmemory        %10.2f GiB of %.2f on each device, at the %s; %.2f to %.2f, cross-validated: %s\n",
+              memory.total_gib, memory.limit_gib, memory.moment.c_str(), memory.low_gib, memory.high_gib,
+              verdict_text(memory.verdict));
   for (const tpu::PlanBuffer& buffer : memory.buffers)
     std::printf("  %-30s %8.2f GiB\n", buffer.name.c_str(), buffer.gib);
   if (memory.host_gib > 0) std::printf("  %-30s %8.2f GiB\n", "in the host's memory", memory.host_gib);
   for (const tpu::Recommendation& one : recommend(training)) std::printf("try %s\n", one.text.c_str());
 }
 
-void print_json(const tpu::Training& training, const tpu::CompiledProgram* compiled,
+void print_json(const tpu::Training& training, double price, const tpu::CompiledProgram* compiled,
                 const std::vector<tpu::Candidate>& found, const std::vector<tpu::CompiledProgram>& confirmed) {
   const tpu::MemoryPlan memory = plan_memory(training);
   const tpu::StepPlan step = plan_step(training);
-  std::string text =
-      concat("{\"origin\": \"modelled\", \"model\": ", quoted(training.model.name),
-             ", \"slice\": ", quoted(training.slice.name()), ", \"mesh\": ", quoted(training.mesh.text()),
-             ", \"batch_per_device\": ", six(training.batch_per_device), ", \"sequence\": ", training.sequence,
-             ", \"remat\": ", quoted(training.remat), ", \"flags\": ", quoted(step_flags(training)),
-             ", \"step_seconds\": ", six(step.seconds), ", \"tokens_per_second\": ", six(step.tokens_per_second),
-             ", \"tflops_per_chip\": ", six(step.model_tflops_per_chip), ", \"mfu\": ", six(step.mfu),
-             ", \"bound\": ", quoted(step.bound), ", \"memory_gib\": ", six(memory.total_gib),
-             ", \"host_gib\": ", six(memory.host_gib), ", \"limit_gib\": ", six(memory.limit_gib),
-             ", \"fits\": ", memory.fits ? "true" : "false");
+  std::string text = concat(
+      "{\"origin\": \"modelled\", \"model\": ", quoted(training.model.name),
+      ", \"slice\": ", quoted(training.slice.name()), ", \"mesh\": ", quoted(training.mesh.text()),
+      ", \"batch_per_device\": ", six(training.batch_per_device), ", \"sequence\": ", training.sequence,
+      ", \"remat\": ", quoted(training.remat), ", \"flags\": ", quoted(step_flags(training)),
+      ", \"step_seconds\": ", six(step.seconds), ", \"step_low_seconds\": ", six(step.low_seconds),
+      ", \"step_high_seconds\": ", six(step.high_seconds), ", \"tokens_per_second\": ", six(step.tokens_per_second),
+      ", \"tflops_per_chip\": ", six(step.model_tflops_per_chip), ", \"mfu\": ", six(step.mfu),
+      ", \"bound\": ", quoted(step.bound), ", \"memory_gib\": ", six(memory.total_gib),
+      ", \"host_gib\": ", six(memory.host_gib), ", \"limit_gib\": ", six(memory.limit_gib),
+      ", \"low_gib\": ", six(memory.low_gib), ", \"high_gib\": ", six(memory.high_gib),
+      ", \"verdict\": ", quoted(verdict_text(memory.verdict)));
+  if (price > 0)
+    text +=
+        concat(", \"price_per_million\": ", six(price * training.slice.chips() / 3600 / step.tokens_per_second * 1e6));
   if (compiled) text += concat(", \"compiled\": ", compiled_json(*compiled));
   if (!found.empty()) {
     text += ", \"plans\": [";
@@ -120,7 +174,10 @@ void print_search(const std::vector<tpu::Candidate>& found, const std::vector<tp
     const tpu::Candidate& one = found[i];
     std::printf("%-28s %8g %-8s %-8s %9.2f%s %12.0f %5.1f %%", one.training.mesh.text().c_str(),
                 one.training.batch_per_device, one.training.remat.c_str(),
-                one.training.large_vmem ? "large" : "default", one.memory.total_gib, one.memory.fits ? " " : "*",
+                one.training.large_vmem ? "large" : "default", one.memory.total_gib,
+                one.memory.verdict == tpu::Verdict::fits          ? " "
+                : one.memory.verdict == tpu::Verdict::cannot_tell ? "?"
+                                                                  : "*",
                 one.step.tokens_per_second, 100 * one.step.mfu);
     if (i >= confirmed.size())
       std::printf("\n");
@@ -129,7 +186,12 @@ void print_search(const std::vector<tpu::Candidate>& found, const std::vector<tp
     else
       std::printf("   %s\n", confirmed[i].problem.c_str());
   }
-  if (!found.empty() && !found[0].memory.fits) std::printf("* does not fit\n");
+  if (!found.empty() && found[0].memory.verdict == tpu::Verdict::does_not_fit) std::printf("* does not fit\n");
+  for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), 10); ++i) {
+    if (found[i].memory.verdict != tpu::Verdict::cannot_tell) continue;
+    std::printf("? cannot tell without the compiler\n");
+    break;
+  }
   if (!found.empty()) {
     tpu::Training large = found[0].training;
     large.large_vmem = true;

@@ -29,6 +29,8 @@ struct Matmul {
 
 struct MatmulCost {
   double seconds = 0;
+  double low_seconds = 0,
+         high_seconds = 0;  // nine of ten compiled times, cross-validated; 0: of this chip none is known
   double mxu_seconds = 0, hbm_seconds = 0;  // the larger is the bound
   std::array<int64_t, 3> tile = {};         // rows, columns, inner
   double flops = 0;
@@ -37,11 +39,13 @@ struct MatmulCost {
 
 // The time of a matmul on one device: the best tiling within VMEM, by constants fitted to compiled cycles.
 MatmulCost matmul_cost(const Chip& chip, const Matmul& matmul);
-// The same in bf16 as one operation among others, cached by shape for searches.
+// The same as one operation among others, cached by shape for searches.
 double matmul_seconds(const Chip& chip, int64_t rows, int64_t columns, int64_t inner, int64_t batch = 1,
-                      bool large_vmem = true);
+                      bool large_vmem = true, Precision precision = Precision::bf16);
 // The value of xla_tpu_scoped_vmem_limit_kib that counts as large on a chip.
 int64_t large_vmem_kib(const Chip& chip);
+// Raises ValueError for a value of xla_tpu_scoped_vmem_limit_kib that a device's VMEM cannot hold.
+void check_vmem_limit(const Chip& chip, const std::string& kib);
 
 // The time to read and write this many bytes in one device's HBM.
 double copy_seconds(const Chip& chip, double bytes);

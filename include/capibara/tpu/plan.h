@@ -27,13 +27,14 @@ struct Training {
   PlanMesh mesh;
   double batch_per_device = 1;  // sequences
   int64_t sequence = 2048;
-  std::string remat = "full";  // none, minimal, qkv, full, offload
-  double recompute = -1;       // fraction of the forward pass that the backward pass recomputes; -1: implied by remat
-  bool flash = true;           // attention by a kernel that does not write its scores to memory
-  bool large_vmem = true;      // xla_tpu_scoped_vmem_limit_kib at its large value
-  double state_bytes = 12;     // per parameter: f32 with both moments of Adam
-  double hbm_gib = 0;          // 0: that of the slice
-  double peak_tflops = 0;      // of a chip; 0: that of the slice
+  std::string remat = "full";      // none, minimal, qkv, full, offload, or one of MaxText's, such as save_out_proj
+  std::string precision = "bf16";  // of the matmuls of layers: bf16, int8, fp8
+  double recompute = -1;    // fraction of the forward pass that the backward pass recomputes; -1: implied by remat
+  bool flash = true;        // attention by a kernel that does not write its scores to memory
+  bool large_vmem = true;   // xla_tpu_scoped_vmem_limit_kib at its large value
+  double state_bytes = 12;  // per parameter: f32 with both moments of Adam
+  double hbm_gib = 0;       // 0: that of the slice
+  double peak_tflops = 0;   // of a chip; 0: that of the slice
 };
 
 // One of the buffers that a step keeps, in GiB per device.
@@ -42,9 +43,16 @@ struct PlanBuffer {
   double gib = 0;
 };
 
+// What a model of limited accuracy can say about a limit.
+enum class Verdict { fits, does_not_fit, cannot_tell };
+// "fits", "does not fit", "cannot tell without the compiler".
+const char* verdict_text(Verdict verdict);
+
 struct MemoryPlan {
   double state_gib = 0, total_gib = 0, host_gib = 0, limit_gib = 0;
-  bool fits = false;
+  double low_gib = 0, high_gib = 0;  // the band of total_gib, from cross-validation
+  bool fits = false;                 // total_gib, without its band
+  Verdict verdict = Verdict::cannot_tell;
   std::string moment;                // of peak memory: "loss" or "backward of a layer"
   std::vector<PlanBuffer> buffers;   // at that moment, largest first
   std::vector<PlanBuffer> timeline;  // total over the step, in order
@@ -57,6 +65,7 @@ MemoryPlan plan_memory(const Training& training);
 
 struct StepPlan {
   double seconds = 0;
+  double low_seconds = 0, high_seconds = 0;  // the band of `seconds`, from cross-validation on published runs
   double matmul = 0, attention = 0, elementwise = 0, optimizer = 0, recompute = 0;  // seconds of compute, by kind
   double ici = 0, dcn = 0;                                                          // not overlapped
   double host = 0;  // not overlapped, of activations that are offloaded to the host and back
@@ -69,6 +78,9 @@ struct StepPlan {
   std::string bound;  // compute, memory or communication
   double compute_share = 0, memory_share = 0, communication_share = 0;
 };
+// Raises ValueError if a step cannot be split as requested: a batch that the groups of devices do not divide, a width
+// or a vocabulary that the mesh does not divide.
+void check_split(const Training& training);
 // Time of one training step.
 StepPlan plan_step(const Training& training);
 

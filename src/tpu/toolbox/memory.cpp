@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "tpu/bands.h"
 #include "tpu/toolbox/request.h"
 #include "tpu/words.h"
 
@@ -31,8 +32,11 @@ void group_layers(MemoryPlan& plan, const std::string& remat, int64_t group, int
     if (moment.name == "last layer" || moment.name == "loss" || moment.name == "backward, last layer")
       moment.gib -= less;
   }
+  const double before = plan.total_gib;
   plan.total_gib -= less;
-  plan.fits = plan.total_gib <= plan.limit_gib;
+  plan.low_gib *= plan.total_gib / before;
+  plan.high_gib *= plan.total_gib / before;
+  judge(plan);
 }
 
 // The slice of this version with enough chips for the requested memory, by default four; records it in `assumed`.
