@@ -18,14 +18,14 @@ struct MatmulConstants {
   double highest;           // passes of f32 at the highest precision
 };
 
-// For training steps: memory, fitted to compiled_steps.tsv. Multiples of the named buffers; see memory.cpp.
+// For training steps: memory, fitted by tools/tpu/refit_memory.py. Multiples of the named buffers; see memory.cpp.
 // These are alive inside the backward pass of a layer.
 struct MomentConstants {
   double weights, hidden, input, whole, output;
 };
 
 struct MemoryConstants {
-  double loss_output, loss_input, output_twice;
+  double loss_whole, gradient_output, gradient_input;
   MomentConstants dense, experts, all_experts, mamba;
   double expert_dispatch;
   // Bytes kept without remat, per token, layer and element of the named size.

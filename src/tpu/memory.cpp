@@ -1,10 +1,11 @@
 // Memory of one training step on one device: state, activations kept by remat, and the largest of three moments.
 //
 // Throughout both passes the compiler keeps the stacked weights of all layers in bf16, besides parameters, moments
-// and saved activations. At the loss the logits and their gradient are alive; then the gradient of the logits with the
-// gathered output matrix and its gradient; inside the backward pass of a layer the f32 gradients of all layers, its
-// gathered weights and its activations. The number of copies of these was fitted to compiled_steps.tsv
-// (constants.cpp); the activations that policies keep are counted from the program (step_layers.cpp).
+// and saved activations. At the loss the logits are alive, in some programs with their gradient in a buffer of its own;
+// then the gradient of the logits with the gathered output matrix and its gradient; inside the backward pass of a layer
+// the f32 gradients of all layers, its gathered weights and its activations. The number of copies of these was fitted
+// to compiled steps (constants.cpp, tools/tpu/refit_memory.py); the activations that policies keep are counted from the
+// program (step_layers.cpp).
 #include <capibara/error.h>
 #include <capibara/tpu/plan.h>
 
@@ -164,13 +165,14 @@ MemoryPlan plan_memory(const Training& training) {
   }
   saved += 2 * tokens * layers * beside_input / kGiB;
   // Offloaded activations come back layer by layer, except one stack of attention's, which the compiler fetches as a
-  // whole and copies to another layout before the backward pass, so that two copies exist: as wide as the model if
-  // a chip is one core, as wide as keys or values if it is two (seen in dumps of v6e and v5p).
-  const bool offloads = training.remat == "offload";
-  const double key_width = as_number(m.kv_heads * m.head_size);
-  const double whole_stack = offloads && m.kind != "mamba"
-                                 ? 2 * tokens * layers * (training.slice.chip->cores == 1 ? width : key_width) / kGiB
-                                 : 0;
+  // whole and copies to another layout before the backward pass, so that two copies exist. Which one it is differs: on
+  // chips of one core it is as wide as the model; on the others as wide as keys in a gated model, else as the model.
+  const bool offloads = training.remat == "offload", one_core = training.slice.chip->cores == 1;
+  const bool stacks = offloads && m.kind != "mamba";
+  const double wide_stack = stacks ? 2 * tokens * layers * width / kGiB : 0;
+  const double narrow_stack =
+      stacks && !one_core ? 2 * tokens * layers * as_number(m.kv_heads * m.head_size) / kGiB : wide_stack;
+  const double whole_stack = m.gated ? narrow_stack : wide_stack;
   if (offloads) saved = 0;
   if (training.remat == "none") {
     const double per_hidden = m.kind == "mamba"       ? c.none_mamba
@@ -191,12 +193,20 @@ MemoryPlan plan_memory(const Training& training) {
     own.push_back({"weights of all layers in bf16", stacked});
     return own;
   };
-  const Buffers logits_twice = beside({{"logits and their gradient", 2 * logits},
-                                       {"output matrix, gathered", c.loss_output * output},
-                                       {"layer inputs", c.loss_input * input}});
-  const Buffers output_gradient = beside({{"gradient of the logits", logits},
-                                          {"output matrix, gathered, and its gradient", c.output_twice * output},
-                                          {"activations back from the host", 2 * whole_stack}});
+  // The gradient of the logits is computed in their buffer on chips of one core without tensor parallelism; elsewhere
+  // the compiler does so in some programs and keeps two buffers in others, for no reason that their sizes show.
+  const bool in_place = one_core && mesh.tensor == 1;
+  auto at_logits = [&](int copies) {
+    return beside({{copies == 1 ? "logits" : "logits and their gradient", copies * logits},
+                   {"whole activations", c.loss_whole * whole}});
+  };
+  auto at_gradient = [&](double stack) {
+    return beside({{"gradient of the logits", logits},
+                   {"output matrix, gathered, and its gradient", c.gradient_output * output},
+                   {"layer inputs", c.gradient_input * input},
+                   {"activations back from the host", 2 * stack}});
+  };
+  const Buffers logits_twice = at_logits(in_place ? 1 : 2), output_gradient = at_gradient(whole_stack);
   Buffers backward = beside({{"gradients", layer_gradients + table_gradients}});
   const MomentConstants& layer_of = m.kind == "dense"   ? c.dense
                                     : m.kind == "moe"   ? c.experts
@@ -224,9 +234,11 @@ MemoryPlan plan_memory(const Training& training) {
   plan.limit_gib = training.hbm_gib > 0 ? training.hbm_gib : training.slice.hbm_gib();
   plan.moment = at_loss >= at_backward ? "loss" : "backward of a layer";
   plan.total_gib = state + std::max(at_loss, at_backward);
+  const double least = state + std::max({sum(at_logits(1)), sum(at_gradient(narrow_stack)), at_backward});
+  const double most = state + std::max({sum(logits_twice), sum(at_gradient(wide_stack)), at_backward});
   const Band band = memory_band(training);
-  plan.low_gib = band.low * plan.total_gib;
-  plan.high_gib = band.high * plan.total_gib;
+  plan.low_gib = band.low * least;
+  plan.high_gib = band.high * most;
   judge(plan);
   plan.buffers = at_loss >= at_backward ? loss : backward;
   plan.buffers.push_back({"parameters and optimizer state", state});

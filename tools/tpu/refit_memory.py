@@ -19,10 +19,10 @@ from capibara import _core
 GIB = 2**30
 KINDS = ("dense", "moe", "moe_dense", "mamba")
 MOMENT = ("weights", "hidden", "input", "whole", "output")
-NAMES = (["loss_logits", "loss_output", "loss_input", "loss_whole", "gradient_output", "gradient_input"] +
+NAMES = (["loss_output", "loss_input", "loss_whole", "gradient_output", "gradient_input", "gradient_whole"] +
          [f"{kind}_{name}" for kind in KINDS for name in MOMENT] + ["expert_dispatch"] +
          ["none_width", "none_heads", "none_gated", "none_plain", "none_experts", "none_mamba_width", "none_mamba"])
-START = [1.1, 2, 1, 0.5, 2.38, 1] + [0.227, 4.66, 0.56, 3.81, 0.467] + [1.214, 2.12, 3.81, 6, 0.01] + [1.1, 2.06, 0.01, 3.27, 0.01] + [
+START = [1, 2, 0.5, 2, 3, 0.5] + [0.227, 4.66, 0.56, 3.81, 0.467] + [1.214, 2.12, 3.81, 6, 0.01] + [1.1, 2.06, 0.01, 3.27, 0.01] + [
     0.01, 4, 0.01, 3.27, 0.01] + [4.57, 18.4, 1.8, 12.4, 14.4, 15.7, 14, 40.4]
 
 
@@ -62,13 +62,14 @@ def sizes(request):
     matrices = 3 * width * hidden if mamba else matrices_count * width * hidden * max(m["experts"], 1)
     attention = 0 if mamba else width * heads + m["heads"] * m["head_size"] * width
     projections = 2 * m["state"] if mamba else heads
-    remat = request["remat"]
+    remat, chip = request["remat"], re.split("[-:]", request["tpu"].split("x ")[-1])[0]
     kept = {"minimal": (projections if mamba else heads + width) + products * hidden * copies, "qkv": 0 if mamba else heads}.get(remat, 0)
     offload, none = remat == "offload", remat == "none"
     per_width, per_hidden = (0.0, 0.0) if not none else (tokens * layers * width / GIB, tokens * layers * hidden / GIB)
     slots = 2 * tokens * tensor * copies * request["sequence"] / GIB
     inputs = 2 * tokens * width / GIB
     return {
+        "certain": tensor == 1 and chip in ("v5e", "v6e"),
         "kind": KINDS.index(m["kind"]), "remat": remat,
         "state": 12 * parameters / shards / GIB,
         "saved": 0 if offload or none else layers * inputs + 2 * tokens * layers * kept / GIB,
@@ -84,7 +85,10 @@ def sizes(request):
         "output": 2 * table_size / tensor / GIB, "layer": 2 * (attention + matrices / axes["expert"]) / tensor / GIB,
         "hidden": 2 * tokens * hidden * products * (m["experts"] if m["kind"] == "moe_dense" else copies) / GIB,
         "slots": slots if moe else 0,
-        "stack": 2 * tokens * layers * (width if request["tpu"].split("x ")[-1][:3] in ("v5e", "v6e") else m["kv_heads"] * m["head_size"]) / GIB
+        "wide_stack": 2 * tokens * layers * width / GIB if offload and not mamba else 0,
+        "narrow_stack": 2 * tokens * layers * (m["kv_heads"] * m["head_size"] if chip not in ("v5e", "v6e") else width) / GIB
+        if offload and not mamba else 0,
+        "stack": 2 * tokens * layers * (m["kv_heads"] * m["head_size"] if chip not in ("v5e", "v6e") and m["gated"] else width) / GIB
         if offload and not mamba else 0,
     }
 
@@ -94,13 +98,14 @@ def columns(found):
     return {name: np.array([one[name] for one in all_sizes]) for name in all_sizes[0]}
 
 
-def moments(point, c):
+def moments(point, c, copies=None, stack="stack"):
     """(at the loss, at the gradient of the output matrix, inside a layer's backward) over the rows."""
     p = dict(zip(NAMES, point))
     saved = c["saved"] + sum(p[name] * c[name] for name in NAMES if name.startswith("none_")) + c["none_slots"]
     beside = c["state"] + saved + c["layer_gradients"] / 2
-    loss = beside + p["loss_logits"] * c["logits"] + p["loss_output"] * c["output"] + p["loss_input"] * c["input"] + p["loss_whole"] * c["whole"]
-    gradient = beside + c["logits"] + p["gradient_output"] * c["output"] + p["gradient_input"] * c["input"] + 2 * c["stack"]
+    loss = beside + (np.where(c["certain"], 1, 2) if copies is None else copies) * c["logits"] + p["loss_output"] * c["output"] + p["loss_input"] * c["input"] + p["loss_whole"] * c["whole"]
+    gradient = beside + c["logits"] + p["gradient_output"] * c["output"] + p["gradient_input"] * c["input"] + (
+        p["gradient_whole"] * c["whole"] + 2 * c[stack])
     own = {name: np.array([p[f"{kind}_{name}"] for kind in KINDS])[c["kind"]] for name in MOMENT}
     backward = beside + c["layer_gradients"] + c["table_gradients"] + own["weights"] * c["layer"] + own["hidden"] * c["hidden"] + (
         own["input"] * c["input"] + own["whole"] * c["whole"] + own["output"] * c["output"] + p["expert_dispatch"] * c["slots"])
@@ -111,11 +116,20 @@ def modelled(point, c):
     return np.maximum.reduce(moments(point, c))
 
 
+def lowest(point, c):
+    """With one copy of the logits and the narrower of the stacks that may return from the host as a whole."""
+    return np.maximum.reduce(moments(point, c, 1, "narrow_stack"))
+
+
+def highest(point, c):
+    return np.maximum.reduce(moments(point, c, np.where(c["certain"], 1, 2), "wide_stack"))
+
+
 def fit(c, truth, start=START):
     start = np.array(start, dtype=float)
 
     def residuals(point):
-        return np.concatenate([np.log(modelled(point, c) / truth) / 0.03, 0.15 * (point - start) / (0.3 + start)])
+        return np.concatenate([np.log(modelled(point, c) / truth) / 0.03, 0.5 * (point - start) / (0.3 + start)])
     return least_squares(residuals, np.maximum(start, 1e-3), bounds=(0, 60), loss="soft_l1", x_scale=0.3 + start, max_nfev=150).x
 
 
@@ -124,12 +138,46 @@ def part(c, mask):
 
 
 def cross_validated(c, truth, start, parts=10):
+    """(modelled, lowest, highest) of each row by constants that were fitted without it."""
     order = np.random.default_rng(44).permutation(len(truth))
-    guess = np.zeros(len(truth))
+    guesses = np.zeros((3, len(truth)))
     for number in range(parts):
         judged = np.isin(np.arange(len(truth)), order[number::parts])
-        guess[judged] = modelled(fit(part(c, ~judged), truth[~judged], start), part(c, judged))
-    return guess
+        point = fit(part(c, ~judged), truth[~judged], start)
+        guesses[:, judged] = [model(point, part(c, judged)) for model in (modelled, lowest, highest)]
+    return guesses
+
+
+def group_of(kind, remat):
+    """Rows that share a band."""
+    return ("none" if remat == "none" else "kept") if kind == 0 else "experts" if kind in (1, 2) else "mamba"
+
+
+def band(below, above, share):
+    """Factors on the lowest and the highest estimate that leave out (1 - share) / 2 of the rows on each side."""
+    return min(1, np.quantile(below, (1 - share) / 2)), max(1, np.quantile(above, (1 + share) / 2))
+
+
+def show_bands(found, c, truth, guesses, share=0.9):
+    groups = np.array([group_of(kind, row[0]["remat"]) for kind, row in zip(c["kind"], found)])
+    below, above = truth / guesses[1], truth / guesses[2]
+    low, high = np.zeros(len(truth)), np.zeros(len(truth))
+    for name in sorted(set(groups)):
+        members = groups == name
+        print(f"band {name:8s} {members.sum():4d} rows  {{{band(below[members], above[members], share)[0]:.3f}, "
+              f"{band(below[members], above[members], share)[1]:.3f}}}")
+        for number in np.flatnonzero(members):  # the band of the other rows
+            others = members & (np.arange(len(truth)) != number)
+            factors = band(below[others], above[others], share)
+            low[number], high[number] = factors[0] * guesses[1][number], factors[1] * guesses[2][number]
+    limit, fits = np.array([row[3] for row in found]), np.array([row[2] for row in found])
+    near = abs(truth / limit - 1) < 0.15
+    inside = (truth >= low) & (truth <= high)
+    for label, which in (("all rows", truth > 0), ("drawn", np.array([row[4] == "drawn" for row in found])), ("near the limit", near)):
+        open_ = (low <= limit) & (high > limit)
+        wrong = which & ~open_ & ((high <= limit) != fits)
+        print(f"{label:16s} {which.sum()} rows: {np.mean(inside[which]):.0%} inside their band, width {np.median((high / low)[which]) - 1:.0%}; "
+              f"cannot tell {np.sum(which & open_)}, wrong verdicts {wrong.sum()}")
 
 
 def figures(ratio):
@@ -145,7 +193,8 @@ def main():
         print("build against compiled", figures(built / truth))
         return
     point = fit(c, truth)
-    guess = cross_validated(c, truth, START)
+    guesses = cross_validated(c, truth, START)
+    guess = guesses[0]
     for name, value in zip(NAMES, point):
         print(f"{name:20s} {value:.3f}")
     source = np.array([row[4] for row in found])
@@ -153,6 +202,7 @@ def main():
     print("cross-validated     ", figures(guess / truth))
     for name in ("jax", "own", "drawn"):
         print(f"  {name:18s}", figures((guess / truth)[source == name]))
+    show_bands(found, c, truth, guesses)
     for number in np.argsort(-abs(np.log(guess / truth)))[:25]:
         request = found[number][0]
         which = np.argmax([moment[number] for moment in moments(point, c)])
