@@ -16,6 +16,7 @@ struct MatmulConstants {
   double room, large_room;  // MiB that an operand may take to be copied into VMEM beforehand
   double int8;              // speed of int8 relative to bf16
   double highest;           // passes of f32 at the highest precision
+  double narrowing;         // cycles at least per 1024 elements of a bf16 result, which is converted from f32
 };
 
 // For training steps: memory, fitted by tools/tpu/refit_memory.py. Multiples of the named buffers; see memory.cpp.

@@ -75,18 +75,21 @@ MatmulCost matmul_cost(const Chip& chip, const Matmul& matmul, const MatmulConst
         const double compute = 2 * batch * row_tiles * tile_rows * column_tiles * round_up(tile_columns, mxu) *
                                    inner_tiles * round_up(tile_inner, mxu) / peak +
                                results;
+        const double elements = batch * row_tiles * tile_rows * column_tiles * tile_columns;
+        const double narrowed = out_size == 2 ? elements * constants.narrowing / 1024 / (chip.clock_ghz * 1e9) : 0;
         double bytes = read_left * left * column_tiles + read_right * right * row_tiles;
         if (inner_tiles == 1)
           bytes = std::min(read_left * left + read_right * right * row_tiles,
                            read_left * left * column_tiles + read_right * right);
         const double copies = (bytes + batch * rows * columns * out_size) / bandwidth;
         const double steps = batch * row_tiles * column_tiles * inner_tiles;
-        const double seconds = std::max(compute, copies) + constants.serial * std::min(compute, copies) +
+        const double busy = std::max(compute, narrowed);
+        const double seconds = std::max(busy, copies) + constants.serial * std::min(busy, copies) +
                                (window + tile_rows * tile_columns * out_size) / bandwidth + constants.start * 1e-6 +
                                constants.step * 1e-6 * steps;
         if (seconds < best.seconds) {
           best.seconds = seconds;
-          best.mxu_seconds = compute;
+          best.mxu_seconds = busy;
           best.hbm_seconds = copies;
           best.tile = {static_cast<int64_t>(tile_rows), static_cast<int64_t>(tile_columns),
                        static_cast<int64_t>(tile_inner)};

@@ -209,10 +209,10 @@ void check_model(Architecture& model) {
     throw ValueError(concat("tpu: ", model.kv_heads, " kv_heads must divide the ", model.heads, " heads"));
   if (model.kind == "mamba" && model.hidden % model.heads != 0)
     throw ValueError(concat("tpu: ", model.heads, " heads must divide the inner width ", model.hidden, " of mamba"));
-  if (model.kind == "moe" && model.active > model.experts)
-    throw ValueError(concat("tpu: active=", model.active, " must be from 1 to the ", model.experts, " experts"));
   if ((model.kind == "moe" || model.kind == "moe_dense") != (model.experts > 0))
     throw ValueError(concat("tpu: a model of kind ", model.kind, " has ", model.experts, " experts"));
+  if (model.kind == "moe" && model.active > model.experts)
+    throw ValueError(concat("tpu: active=", model.active, " must be from 1 to the ", model.experts, " experts"));
   if (model.experts == 0 && (model.shared > 0 || model.dense_layers > 0 || model.active > 0))
     throw ValueError("tpu: shared, dense_layers and active are of models with experts");
   if (model.dense_layers > model.layers || (model.dense_layers > 0) != (model.dense_hidden > 0))
