@@ -114,8 +114,9 @@ def steps(given, known):
         if "memory_gib" not in compiled:
             print(f"{label} {row}: {compiled.get('problem')}", file=sys.stderr, flush=True)
             continue
+        fits = "yes" if compiled["fits"] else "no"
         print(label, "yes" if near else "no", *row.values(), f"{compiled['memory_gib']:.4f}", f"{plan['total_gib']:.4f}", plan["limit_gib"],
-              "yes" if compiled["fits"] else "no", f"{compiled['host_gib']:.3f}", f"{compiled['compile_seconds']:.1f}", sep="\t", flush=True)
+              fits, f"{compiled['host_gib']:.3f}", f"{compiled['compile_seconds']:.1f}", sep="\t", flush=True)
 
 
 def draw_matmul(dice):

@@ -17,7 +17,8 @@ DCN = 0.8  # the share between slices in the build
 
 
 def pieces():
-    """[(generation, compute without its slowdown, gathers, sums, share recomputed, between slices, published seconds, seconds at the peak, use)]"""
+    """[(generation, compute without its slowdown, gathers, sums, share recomputed, between slices, published seconds,
+    seconds at the peak, use)]"""
     rows, used = [], split("published_training_runs.tsv")
     for number, row in enumerate(table("published_training_runs.tsv")):
         request = published_request(row)
@@ -68,7 +69,8 @@ def fit_steps():
             point = fitted(c, part)
         guess[number] = seconds(point, c)[number]
     ratio = (c["published"] / guess)[kept]
-    print(f"cross-validated: {len(kept)} rows, {np.mean(np.abs(1 / ratio - 1) < 0.1):.0%} within 10 %, worst {np.max(np.abs(1 / ratio - 1)):.0%}; "
+    error = np.abs(1 / ratio - 1)
+    print(f"cross-validated: {len(kept)} rows, {np.mean(error < 0.1):.0%} within 10 %, worst {max(error):.0%}; "
           f"band {{{np.quantile(ratio, 0.05):.3f}, {np.quantile(ratio, 0.95):.3f}}}")
     error = np.abs(flat / c["published"] - 1)[kept]
     print(f"one utilisation per chip: {np.mean(error < 0.1):.0%} within 10 %, worst {max(error):.0%}")

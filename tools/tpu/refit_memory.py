@@ -2,13 +2,12 @@
 
     PYTHONPATH=build/release/python:tests/tpu build/venv/bin/python tools/tpu/refit_memory.py [--check]
 
-The formula here is that of memory.cpp, over all rows at once. Cross-validation: ten parts, drawn with a fixed seed; each is judged by constants
-fitted to the other nine. --check compares formula and build with the constants in the build, row by row.
+The formula here is that of memory.cpp, over all rows at once. Cross-validation: ten parts, drawn with a fixed seed; each is judged by
+constants fitted to the other nine. --check compares formula and build with the constants in the build, row by row.
 """
 import csv
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 from recorded_tables import ROOT, own_request, step_request, table
@@ -19,24 +18,24 @@ from capibara import _core
 GIB = 2**30
 KINDS = ("dense", "moe", "moe_dense", "mamba")
 MOMENT = ("weights", "hidden", "input", "whole", "output")
-NAMES = (["loss_output", "loss_input", "loss_whole", "gradient_output", "gradient_input", "gradient_whole"] +
+NAMES = (["loss_whole", "gradient_output", "gradient_input"] +
          [f"{kind}_{name}" for kind in KINDS for name in MOMENT] + ["expert_dispatch"] +
          ["none_width", "none_heads", "none_gated", "none_plain", "none_experts", "none_mamba_width", "none_mamba"])
-START = [1, 2, 0.5, 2, 3, 0.5] + [0.227, 4.66, 0.56, 3.81, 0.467] + [1.214, 2.12, 3.81, 6, 0.01] + [1.1, 2.06, 0.01, 3.27, 0.01] + [
+START = [0.5, 2, 3] + [0.227, 4.66, 0.56, 3.81, 0.467] + [1.214, 2.12, 3.81, 6, 0.01] + [1.1, 2.06, 0.01, 3.27, 0.01] + [
     0.01, 4, 0.01, 3.27, 0.01] + [4.57, 18.4, 1.8, 12.4, 14.4, 15.7, 14, 40.4]
 
 
 def rows():
-    """(request, compiled GiB, fits, limit, source, near the limit by the draw) of every compiled step."""
+    """(request, compiled GiB, fits, limit, source) of every compiled step."""
     found = []
     for row in table("compiled_steps.tsv"):
-        found.append((step_request(row), float(row["total_gib"]), row["fits"] == "yes", float(row["hbm_limit_gib"]), "jax", False))
+        found.append((step_request(row), float(row["total_gib"]), row["fits"] == "yes", float(row["hbm_limit_gib"]), "jax"))
     for name in ("own_steps.tsv", "drawn_steps.tsv"):
         path = ROOT / "tests" / "tpu" / name
         with open(path) as file:
             for row in csv.DictReader(file, delimiter="\t"):
-                found.append((own_request(row), float(row["compiled_gib"]), row["fits"] == "yes", float(row["limit_gib"]), name.split("_")[0],
-                              row.get("near") == "yes"))
+                compiled, limit = float(row["compiled_gib"]), float(row["limit_gib"])
+                found.append((own_request(row), compiled, row["fits"] == "yes", limit, name.split("_")[0]))
     return found
 
 
@@ -103,9 +102,10 @@ def moments(point, c, copies=None, stack="stack"):
     p = dict(zip(NAMES, point))
     saved = c["saved"] + sum(p[name] * c[name] for name in NAMES if name.startswith("none_")) + c["none_slots"]
     beside = c["state"] + saved + c["layer_gradients"] / 2
-    loss = beside + (np.where(c["certain"], 1, 2) if copies is None else copies) * c["logits"] + p["loss_output"] * c["output"] + p["loss_input"] * c["input"] + p["loss_whole"] * c["whole"]
-    gradient = beside + c["logits"] + p["gradient_output"] * c["output"] + p["gradient_input"] * c["input"] + (
-        p["gradient_whole"] * c["whole"] + 2 * c[stack])
+    if copies is None:
+        copies = np.where(c["certain"], 1, 2)
+    loss = beside + copies * c["logits"] + p["loss_whole"] * c["whole"]
+    gradient = beside + c["logits"] + p["gradient_output"] * c["output"] + p["gradient_input"] * c["input"] + 2 * c[stack]
     own = {name: np.array([p[f"{kind}_{name}"] for kind in KINDS])[c["kind"]] for name in MOMENT}
     backward = beside + c["layer_gradients"] + c["table_gradients"] + own["weights"] * c["layer"] + own["hidden"] * c["hidden"] + (
         own["input"] * c["input"] + own["whole"] * c["whole"] + own["output"] * c["output"] + p["expert_dispatch"] * c["slots"])
@@ -173,16 +173,20 @@ def show_bands(found, c, truth, guesses, share=0.9):
     limit, fits = np.array([row[3] for row in found]), np.array([row[2] for row in found])
     near = abs(truth / limit - 1) < 0.15
     inside = (truth >= low) & (truth <= high)
+    lines = {}
     for label, which in (("all rows", truth > 0), ("drawn", np.array([row[4] == "drawn" for row in found])), ("near the limit", near)):
         open_ = (low <= limit) & (high > limit)
         wrong = which & ~open_ & ((high <= limit) != fits)
-        print(f"{label:16s} {which.sum()} rows: {np.mean(inside[which]):.0%} inside their band, width {np.median((high / low)[which]) - 1:.0%}; "
-              f"cannot tell {np.sum(which & open_)}, wrong verdicts {wrong.sum()}")
+        lines[label] = (f"{which.sum()} steps: {100 * np.mean(inside[which]):.0f} % inside their band; "
+                        f"verdict cannot tell on {np.sum(which & open_)}, wrong on {wrong.sum()}")
+        print(f"{label:16s}", lines[label])
+    return lines
 
 
 def figures(ratio):
     error = abs(ratio - 1)
-    return f"{len(ratio):4d} rows, median {np.median(error):5.1%}, within 5 % {np.mean(error < .05):4.0%}, within 10 % {np.mean(error < .1):4.0%}, worst {error.max():.0%}"
+    return (f"{len(ratio):4d} rows, median {np.median(error):5.1%}, within 5 % {np.mean(error < .05):4.0%}, "
+            f"within 10 % {np.mean(error < .1):4.0%}, worst {error.max():.0%}")
 
 
 def main():
@@ -205,11 +209,8 @@ def main():
     show_bands(found, c, truth, guesses)
     for number in np.argsort(-abs(np.log(guess / truth)))[:25]:
         request = found[number][0]
-        which = np.argmax([moment[number] for moment in moments(point, c)])
-        model = request["model"] if isinstance(request["model"], str) else {k: v for k, v in request["model"].items() if k in (
-            "kind", "width", "vocab", "gated", "hidden", "layers", "name")}
-        print(f"{guess[number] / truth[number] - 1:+.1%} {truth[number]:.2f} {found[number][4]} {'lgb'[which]}", request["tpu"], request["mesh"],
-              request["remat"], f"{request['batch_per_device']:g} x {request['sequence']}", model)
+        print(f"{guess[number] / truth[number] - 1:+.1%} of {truth[number]:.2f} {found[number][4]}", request["tpu"], request["mesh"],
+              request["remat"], f"{request['batch_per_device']:g} x {request['sequence']}", request["model"])
 
 
 if __name__ == "__main__":
