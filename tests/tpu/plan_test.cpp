@@ -3,6 +3,8 @@
 #include <capibara/tpu.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace capibara::tpu {
 namespace {
 
@@ -40,14 +42,56 @@ TEST(Plans, SharesOfAStepAddUpToOne) {
   EXPECT_NEAR(step.tokens_per_second * step.seconds, 16 * 4096, 1e-6);
 }
 
-TEST(Plans, TheSearchPutsWhatFitsFirst) {
+TEST(Plans, TheSearchPutsWhatFitsFirstAndWhatDoesNotLast) {
   const std::vector<Candidate> found = search_plans(small_plan(), {});
   ASSERT_GT(found.size(), 50U);
-  bool fits = true;
+  const std::vector<Verdict> order = {Verdict::fits, Verdict::cannot_tell, Verdict::does_not_fit};
+  auto last = order.begin();
   for (const Candidate& candidate : found) {
-    EXPECT_FALSE(candidate.memory.fits && !fits);
-    fits = candidate.memory.fits;
+    last = std::find(last, order.end(), candidate.memory.verdict);
+    ASSERT_NE(last, order.end());
   }
+}
+
+TEST(Plans, AVerdictIsGivenOutsideOfTheBandAlone) {
+  Training training = small_plan();
+  const MemoryPlan plan = plan_memory(training);
+  EXPECT_LT(plan.low_gib, plan.total_gib);
+  EXPECT_GT(plan.high_gib, plan.total_gib);
+  training.hbm_gib = 1.01 * plan.high_gib;
+  EXPECT_EQ(plan_memory(training).verdict, Verdict::fits);
+  training.hbm_gib = 0.99 * plan.low_gib;
+  EXPECT_EQ(plan_memory(training).verdict, Verdict::does_not_fit);
+  training.hbm_gib = plan.total_gib;
+  EXPECT_EQ(plan_memory(training).verdict, Verdict::cannot_tell);
+}
+
+TEST(Plans, WhatCannotBeSplitIsRefused) {
+  Training training = small_plan();
+  EXPECT_NO_THROW(check_split(training));
+  training.batch_per_device = 10.0 / 16;
+  EXPECT_THROW(check_split(training), ValueError);
+}
+
+TEST(MaxText, SettingsAreReadAsAPlan) {
+  const Slice slice = find_slice("v6e-16");
+  const MaxTextPlan plan = maxtext_plan(read_settings("base_emb_dim: 1_024 # width\nlist: [\n  ['a', 'b'],\n]\n"
+                                                      "ici_tensor_parallelism: 4\nremat_policy: 'save_qkv_proj'\n"),
+                                        &slice);
+  EXPECT_EQ(plan.training.model.width, 1024);
+  EXPECT_EQ(plan.training.mesh.text(), "fsdp=4,tensor=4");
+  EXPECT_EQ(plan.training.remat, "qkv");
+  EXPECT_THROW(read_settings("base_emb_dim 1024\n"), ValueError);
+}
+
+TEST(Serving, AnInt8CacheHasHalfTheBytes) {
+  Serving serving{.model = find_model("llama3.1-8b"), .slice = find_slice("v6e-8"), .batch = 16};
+  const ServingPlan wide = plan_serving(serving);
+  serving.cache = "int8";
+  EXPECT_DOUBLE_EQ(plan_serving(serving).cache_gib, wide.cache_gib / 2);
+  EXPECT_DOUBLE_EQ(wide.cache_bytes_per_token, 2 * 2 * 32 * 8 * 128);
+  serving.cache = "int4";
+  EXPECT_THROW(plan_serving(serving), ValueError);
 }
 
 TEST(Plans, MeshesThatDoNotMatchAreRefused) {

@@ -78,8 +78,8 @@ struct StepPlan {
   std::string bound;  // compute, memory or communication
   double compute_share = 0, memory_share = 0, communication_share = 0;
 };
-// Raises ValueError if a step cannot be split as requested: a batch that the groups of devices do not divide, a width
-// or a vocabulary that the mesh does not divide.
+// Raises ValueError if a step cannot be split as requested. The groups of devices must divide the batch; the mesh must
+// divide the width, the vocabulary and the width of keys.
 void check_split(const Training& training);
 // Time of one training step.
 StepPlan plan_step(const Training& training);
