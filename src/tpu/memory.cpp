@@ -193,8 +193,9 @@ MemoryPlan plan_memory(const Training& training) {
     own.push_back({"weights of all layers in bf16", stacked});
     return own;
   };
-  // The gradient of the logits is computed in their buffer on chips of one core without tensor parallelism; elsewhere
-  // the compiler does so in some programs and keeps two buffers in others, for no reason that their sizes show.
+  // The gradient of the logits is computed in their buffer on chips of one core without tensor parallelism, in this
+  // program at least; elsewhere the compiler does so in some programs and keeps two buffers in others, for no reason
+  // that their sizes show. The band has both everywhere.
   const bool in_place = one_core && mesh.tensor == 1;
   auto at_logits = [&](int copies) {
     return beside({{copies == 1 ? "logits" : "logits and their gradient", copies * logits},
@@ -235,7 +236,7 @@ MemoryPlan plan_memory(const Training& training) {
   plan.moment = at_loss >= at_backward ? "loss" : "backward of a layer";
   plan.total_gib = state + std::max(at_loss, at_backward);
   const double least = state + std::max({sum(at_logits(1)), sum(at_gradient(narrow_stack)), at_backward});
-  const double most = state + std::max({sum(logits_twice), sum(at_gradient(wide_stack)), at_backward});
+  const double most = state + std::max({sum(at_logits(2)), sum(at_gradient(wide_stack)), at_backward});
   const Band band = memory_band(training);
   plan.low_gib = band.low * least;
   plan.high_gib = band.high * most;

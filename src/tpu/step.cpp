@@ -23,8 +23,8 @@ constexpr double kElementwise =
     40;  // arrays [tokens, width] in bf16 that a layer reads and writes besides its matmuls, forward and backward
 // Fitted to a third of the published runs, like constants.cpp (tools/tpu/refit.py).
 constexpr double kTensorHidden =
-    0.806;  // of activation collectives, hidden behind recomputation; without it all are exposed
-constexpr double kGatherExposed = 0.827;  // of weight gathers and gradient reductions
+    0.865;  // of activation collectives, hidden behind recomputation; without it all are exposed
+constexpr double kGatherExposed = 0.647;  // of weight gathers and gradient reductions
 constexpr double kDcnExposed = 0.8;       // of reductions between slices
 constexpr double kPlainPasses = 4.8;  // over scores in f32, as made by attention without a kernel, forward and backward
 constexpr double kGatherHidden = 0.85;  // of compute, behind which weight gathers can be hidden

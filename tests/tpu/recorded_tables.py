@@ -45,6 +45,15 @@ def own_request(row):
             "sequence": int(row["seq"]), "remat": row["remat"]}
 
 
+def more_request(row):
+    """The planner's request for a row of more_steps.tsv."""
+    model = {"name": row["name"], "kind": "dense", "layers": int(row["layers"]), "width": int(row["d_model"]), "heads": int(row["heads"]),
+             "kv_heads": int(row["kv_heads"]), "head_size": 128, "hidden": int(row["d_ff"]), "vocab": int(row["vocab"]), "gated": True,
+             "tied": False}
+    return {"model": model, "tpu": row["topology"], "mesh": row["mesh"], "sequence": int(row["seq"]),
+            "batch_per_device": float(row["batch_per_device"]), "remat": row["remat"]}
+
+
 def published_request(row):
     """The planner's request for a row of published_training_runs.tsv; None if the row is incomplete."""
     needed = ("arch", "remat_extra_fwd_frac", "per_device_batch", "sharding")

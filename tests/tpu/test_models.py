@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from recorded_tables import ROOT, own_request, published_model, published_request, split, step_request, table
+from recorded_tables import ROOT, more_request, own_request, published_model, published_request, split, step_request, table
 
 tpu = pytest.importorskip("capibara._core", reason="the Python extension is not built").tpu
 UNDECIDED = "cannot tell without the compiler"
@@ -208,20 +208,14 @@ def test_memory_checks():
         assert tpu.parameters(preset) * 4 / 1e9 == pytest.approx(weights, rel=0.05), preset
 
 
-def test_steps_compiled_after_the_model_was_made():
-    """more_steps.tsv: recompiled steps agree with compiled_steps.tsv to 2 %; new ones are modelled within 15 %."""
-    with open(Path(__file__).with_name("more_steps.tsv")) as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+def test_recompiled_steps_agree():
+    """more_steps.tsv: steps of compiled_steps.tsv that were compiled again need the same memory to 2 %; all are inside their band."""
     first = {"retaken_llama2_7b_full": 5.510, "retaken_llama3_8b_minimal": 8.132, "retaken_llama3_70b_tensor": 9.279}
-    for row in rows:
+    for row in drawn("more_steps.tsv"):
+        total, plan = float(row["total_gib"]), tpu.plan_memory(more_request(row))
         if row["name"] in first:
-            assert float(row["total_gib"]) == pytest.approx(first[row["name"]], rel=0.02)
-            continue
-        model = {"name": row["name"], "layers": int(row["layers"]), "width": int(row["d_model"]), "heads": int(row["heads"]),
-                 "kv_heads": int(row["kv_heads"]), "hidden": int(row["d_ff"]), "vocab": int(row["vocab"]), "gated": True}
-        plan = tpu.plan_memory({"model": model, "tpu": row["topology"], "mesh": row["mesh"], "sequence": int(row["seq"]),
-                                "batch_per_device": float(row["batch_per_device"]), "remat": row["remat"]})
-        assert plan["total_gib"] == pytest.approx(float(row["total_gib"]), rel=0.15), row["name"]
+            assert total == pytest.approx(first[row["name"]], rel=0.02)
+        assert plan["low_gib"] <= total <= plan["high_gib"], row["name"]
 
 
 def test_steps_of_the_own_program():
