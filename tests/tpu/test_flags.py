@@ -47,7 +47,7 @@ def test_flags_of_the_seeds(name, known):
 @pytest.mark.parametrize("name, value, says", [
     ("xla_tpu_scoped_vmem_limit_kib", "abc", "needs an integer, got 'abc'"),
     ("xla_tpu_enable_async_collective_fusion", "perhaps", "true or false"),
-    ("xla_tpu_enable_megacore_fusion", "maybe", "auto, true or false"),
+    ("xla_tpu_enable_megacore_fusion", "maybe", "auto, true, false, enabled or disabled"),
     ("xla_tpu_enable_latency_hiding_schedule", "true", "latency_hiding_scheduler'")])
 def test_wrong_values_and_names_say_what_is_right(name, value, says):
     verdict = tpu.check_flag(name, value)

@@ -96,5 +96,5 @@ def test_without_libtpu_the_reason_is_one_line(tmp_path):
     words = ["--program", str(tmp_path / "p.mlir"), "--tpu", "v5e-4", "--compile"]
     done = subprocess.run([COMMAND, "plan", *words], capture_output=True, text=True, timeout=300,
                           env=environment | {"HOME": str(tmp_path), "PYTHONPATH": "", "VIRTUAL_ENV": ""})
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 4, done.stderr
     assert "libtpu" in done.stdout
