@@ -29,7 +29,7 @@ void judge(MemoryPlan& plan) {
                                                  : Verdict::cannot_tell;
 }
 
-Band step_band(const Training&) { return {0.936, 1.104}; }
+Band step_band(const Training& _) { return {0.936, 1.104}; }
 
 Band matmul_band(const Chip& chip, const Matmul& matmul) {
   struct Row {

@@ -70,7 +70,7 @@ class Reader {
   [[noreturn]] void refuse(const char* name, const std::string& why) const {
     throw ValueError(concat("maxtext: ", name, " ", why, ", got '", text(name, ""), "'"));
   }
-  // Settings that change the program in ways that plans do not know must have these values.
+  // Refuses other values than these: they change the program as no plan models.
   void require(const char* name, std::initializer_list<const char*> allowed) const {
     const std::string value = text(name, *allowed.begin());
     if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())

@@ -124,12 +124,10 @@ std::string scaling(const Training& training) {
   return bars(rows, "k tokens/s");
 }
 
-}  // namespace
-
-namespace {
 const char* verdict_mark(Verdict verdict) {
   return verdict == Verdict::fits ? "" : verdict == Verdict::cannot_tell ? " (cannot tell)" : " (over)";
 }
+
 }  // namespace
 
 std::string plan_html(const Training& training, const std::vector<Candidate>& others,
