@@ -31,6 +31,9 @@ std::shared_ptr<const detail::JitEntry> find_entry(const JitFunction& jit, const
 // The results of a call in the structure that the function returned.
 nb::object rebuild(const detail::JitEntry& entry, const Arrays& outputs);
 
+// The platform of the plugin that compiles for a topology, from a placement's platform, "topology:" and a number.
+std::string topology_plugin_platform(const std::string& platform);
+
 // Pairs of name and value.
 CompilerOptions options_of(nb::handle pairs);
 

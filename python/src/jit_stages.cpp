@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "backends/backend.h"
+#include "backends/pjrt/mosaic/kernels.h"
 #include "compiler/stablehlo/borders.h"
 #include "jit.h"
 #include "transforms/jit_object.h"
@@ -296,8 +297,15 @@ void bind_jit_stages(nb::module_& m, nb::class_<JitFunction>& function) {
           "compile",
           [](const Lowered& self, nb::handle options) -> nb::object {
             if (const std::shared_ptr<const NamedSharding> described = described_devices(self)) {
+              std::function<Program(const Program&)> rewrite;
+              if (topology_plugin_platform(described->platform) == "tpu" && mosaic::are_kernels_enabled()) {
+                rewrite = [several = described->devices.size() > 1](const Program& program) {
+                  return mosaic::call_kernels(program, several);
+                };
+              }
               return compile_for_topology(described->platform, described->devices,
-                                          detail::jit_entry_text(*self.entry, self.placements), self.name);
+                                          detail::lowered_text(*self.entry, self.placements, false, rewrite),
+                                          self.name);
             }
             Compiled compiled = next_stage<Compiled>(self);
             if (!options.is_none() && nb::len(options) > 0)

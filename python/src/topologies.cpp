@@ -11,6 +11,7 @@
 #include "backends/pjrt/backend.h"
 #include "backends/pjrt/topology.h"
 #include "bindings.h"
+#include "jit.h"
 
 namespace capibara::python {
 
@@ -49,7 +50,16 @@ pjrt::TopologyOptions options_of(nb::dict given) {
   return options;
 }
 
+std::shared_ptr<pjrt::Topology> find_topology(const std::string& platform) {
+  std::lock_guard lock(topologies_mutex);
+  return topologies().at(static_cast<std::size_t>(std::stoul(platform.substr(platform.find(':') + 1))));
+}
+
 }  // namespace
+
+std::string topology_plugin_platform(const std::string& platform) {
+  return find_topology(platform)->plugin().platform();
+}
 
 struct AheadOfTime {
   std::shared_ptr<const pjrt::Compiled> compiled;
@@ -58,11 +68,7 @@ struct AheadOfTime {
 
 nb::object compile_for_topology(const std::string& platform, const std::vector<int>& devices, const std::string& text,
                                 const std::string& what) {
-  std::shared_ptr<pjrt::Topology> topology;
-  {
-    std::lock_guard lock(topologies_mutex);
-    topology = topologies().at(static_cast<std::size_t>(std::stoul(platform.substr(platform.find(':') + 1))));
-  }
+  const std::shared_ptr<pjrt::Topology> topology = find_topology(platform);
   pjrt::CompileOptions options = pjrt::standard_options(topology->plugin().platform());
   options.partitions = static_cast<int64_t>(devices.size());
   options.devices.assign(devices.begin(), devices.end());
@@ -70,7 +76,7 @@ nb::object compile_for_topology(const std::string& platform, const std::vector<i
   made.text = text;
   {
     nb::gil_scoped_release other_threads_run;
-    made.compiled = topology->compile(text, options, concat("compile of ", what));
+    made.compiled = topology->compile(made.text, options, concat("compile of ", what));
   }
   return nb::cast(std::move(made));
 }

@@ -3,6 +3,7 @@
 
 #include <capibara/jit.h>
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -22,8 +23,9 @@ struct KnownCall {
   Config settings;
 };
 std::vector<KnownCall> known_calls(JitCache& cache);
-// StableHLO; with locations, operations record their source.
-std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, bool locations);
+// StableHLO; with locations, operations record their source. `rewrite` is applied to the program first.
+std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, bool locations,
+                         const std::function<Program(const Program&)>& rewrite = {});
 // The positions of the arguments that the text takes: those that the program reads, or all if they are kept.
 std::vector<std::size_t> kept_arguments(const JitEntry& entry);
 // The program as compiled by the backend; nullopt if the backend does not offer it as text.

@@ -10,7 +10,8 @@ std::string jit_entry_text(const JitEntry& entry, const LeafShardings& leaves) {
   return lowered_text(entry, leaves, false);
 }
 
-std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, bool locations) {
+std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, bool locations,
+                         const std::function<Program(const Program&)>& rewrite) {
   const auto [pruned, inputs] = entry.pruned();
   const NamedSharding* devices = nullptr;
   for (const auto& leaf : leaves) {
@@ -25,7 +26,7 @@ std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, boo
     const bool known = input >= entry.captured.size() && !leaves.empty();
     options.argument_placements.push_back(known ? leaves[input - entry.captured.size()] : nullptr);
   }
-  return stablehlo::write_program(program, options);
+  return stablehlo::write_program(rewrite ? rewrite(program) : program, options);
 }
 
 std::vector<std::size_t> kept_arguments(const JitEntry& entry) {

@@ -12,6 +12,7 @@
 #include "backends/pjrt/calls/cudnn.h"
 #include "backends/pjrt/calls/cusolver.h"
 #include "backends/pjrt/executable.h"
+#include "backends/pjrt/mosaic/kernels.h"
 #include "backends/pjrt/plugin_profiler.h"
 #include "backends/pjrt/sharded_buffer.h"
 #include "backends/reference/backend.h"
@@ -82,7 +83,8 @@ class PjrtBackend final : public Backend {
     }
     Client& device = client();
     const Extras extras{has_cuda_kernels(device), [&device] { return has_cusolver(device); },
-                        [&device] { return cudnn_capability(device); }};
+                        [&device] { return cudnn_capability(device); },
+                        device.plugin().platform() == "tpu" && mosaic::are_kernels_enabled()};
     return std::make_shared<PjrtExecutable>(
         device, program, donated, extras, device_.value_or(device.first_device()),
         [this, &device, name = program.name()](const Prepared& prepared, const std::vector<int>& devices) {

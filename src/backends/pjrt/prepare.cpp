@@ -11,6 +11,7 @@
 #include "backends/pjrt/calls/cusolver.h"
 #include "backends/pjrt/calls/order_effects.h"
 #include "backends/pjrt/calls/plain_attention.h"
+#include "backends/pjrt/mosaic/kernels.h"
 #include "backends/pjrt/xla_forms.h"
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
@@ -235,6 +236,7 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, const
     prepared.cudnn = &before.body() != &now.body();
   }
   if (extras.cuda_kernels) now = call_kernels(now);
+  if (extras.tpu_kernels) now = mosaic::call_kernels(now, partitions != nullptr);
   now = in_forms_of_xla(lower(now));
   if (extras.cusolver) now = call_cusolver(now, extras.cusolver);
   now = order_effects(HostCallPass(*calls, is_host_routine)(now));

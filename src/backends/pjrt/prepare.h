@@ -20,6 +20,7 @@ struct Extras {
   bool cuda_kernels = false;            // use our own where they apply
   std::function<bool()> cusolver;       // whether it computes LAPACK calls; called only if there is one
   std::function<int64_t()> cudnn = {};  // cudnn_capability; called only if there is attention
+  bool tpu_kernels = false;             // use our own Mosaic kernels where they apply
 };
 // `donated` has one entry per input, or is empty. For several devices `partitions` is their mesh, and `inputs` are the
 // placements of the inputs on it (null: replicated).
