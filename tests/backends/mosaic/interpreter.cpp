@@ -62,7 +62,8 @@ struct Buffer {
 
 struct Value {
   std::shared_ptr<const Tensor> tensor;
-  Buffer* buffer = nullptr;  // of a memref
+  Buffer* buffer = nullptr;    // of a memref
+  std::string unwritten = {};  // the scratch it was read from before that was written; nothing may use it
 };
 
 using Frame = std::map<std::string, Value>;
@@ -133,6 +134,8 @@ class Machine {
     if (i >= operation.operands.size()) fail(operation.name + " has too few operands");
     const Value& found = value(frame, operation.operands[i]);
     if (!found.tensor) fail(operation.name + ": a memref is no value");
+    if (!found.unwritten.empty() && operation.name != "vector.shape_cast")
+      fail("scratch " + found.unwritten + " is read before it is written");
     const Type stated = type_of(operation.operand_types[i]);
     if (stated.element != found.tensor->element || stated.shape != found.tensor->shape)
       fail(operation.name + ": operand " + std::to_string(i) + " is not of the stated type");
@@ -171,7 +174,11 @@ class Machine {
       return one(std::move(out));
     }
     const Tensor& x = tensor(frame, operation, 0);
-    if (name == "vector.shape_cast") return one({x.element, result.shape, x.data});
+    if (name == "vector.shape_cast") {
+      std::vector<Value> values = one({x.element, result.shape, x.data});
+      values[0].unwritten = value(frame, operation.operands[0]).unwritten;
+      return values;
+    }
     if (name == "vector.broadcast") return broadcast(x, result.shape);
     if (name == "tpu.transpose") return transpose(x, array_of(operation, "permutation"));
     if (name == "vector.extract_strided_slice") return slice(operation, x, result.shape);
@@ -232,12 +239,14 @@ class Machine {
     if (operation.results.size() != 1) fail(operation.name + ": expected one result");
     const Type type = type_of(operation.result_types[0]);
     Tensor out{memory.tensor.element, type.shape, {}};
+    bool unwritten = false;
     for (const int64_t at : offsets(operation, frame, 1, memory, type.shape)) {
-      if (!memory.written.empty() && !memory.written[static_cast<std::size_t>(at)])
-        fail("scratch " + operation.operands[0] + " is read before it is written");
+      unwritten |= !memory.written.empty() && !memory.written[static_cast<std::size_t>(at)];
       out.data.push_back(memory.tensor.data[static_cast<std::size_t>(at)]);
     }
-    return one(std::move(out));
+    std::vector<Value> values = one(std::move(out));
+    if (unwritten) values[0].unwritten = operation.operands[0];
+    return values;
   }
 
   std::vector<Value> store(const Operation& operation, Frame& frame) {

@@ -1,7 +1,7 @@
 // Runs the text of a TPU kernel on the host, for tests: over its whole grid, window by window.
 //
 // What a TPU leaves undefined is made visible: elements of windows beyond their array are NaN or far integers, parallel
-// dimensions of the grid are visited in random order, a read of scratch that was not written is an error, and so is an
+// dimensions of the grid are visited in random order, a use of scratch that was not written is an error, and so is an
 // output block that is visited again after it was left.
 #pragma once
 

@@ -23,6 +23,11 @@ std::string shape_text(const Shape& shape) {
   return text;
 }
 
+std::string window_text(const Shape& shape) {  // without the x that precedes an element type
+  const std::string text = shape_text(shape);
+  return text.substr(0, text.empty() ? 0 : text.size() - 1);
+}
+
 std::string type_text(const Value& value) {
   const std::string element = name_of(value.element);
   return value.shape ? "vector<" + shape_text(*value.shape) + element + ">" : element;
@@ -252,7 +257,7 @@ Value Kernel::broadcast(const Value& value, const Shape& shape) {
   bool fits = !value.shape || value.shape->size() == shape.size();
   for (std::size_t i = 0; fits && value.shape && i < shape.size(); ++i)
     fits = (*value.shape)[i] == 1 || (*value.shape)[i] == shape[i];
-  if (!fits) refuse(concat("broadcast: expected a shape that fits ", shape_text(shape), "..., got ", type_text(value)));
+  if (!fits) refuse(concat("broadcast: expected a shape that fits ", window_text(shape), ", got ", type_text(value)));
   return emit("vector.broadcast", {value}, value.element, shape);
 }
 
@@ -377,7 +382,7 @@ void Kernel::check() {
         if (block[i] >= 1 && (block[i] == array[i] || (block[i] % tile == 0 && block[i] <= array[i] + tile - 1)))
           continue;
         refuse(concat("operand '", window.ref.name.substr(1), "' of shape ", capibara::to_string(window.type),
-                      " has tiling (8, 128), but dimension ", i, " of its window (", shape_text(block),
+                      " has tiling (8, 128), but dimension ", i, " of its window (", window_text(block),
                       ") is neither a multiple of ", tile, " nor the whole ", array[i]));
       }
       vmem_bytes_ += 2 * padded_bytes(window.ref);
