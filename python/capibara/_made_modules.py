@@ -36,6 +36,7 @@ _ALIASES = {
         "capibara._lifting": "cur_qdd=current_state",
         "capibara.jax._explicit": "modify_spec_for_auto_manual=explicit_part",
         "capibara.jax._placing": "MemorySpace=Space"}),
+    "jax._src.debugger": ("jax._src.debugger: jax.debug.breakpoint under its private name.", {"capibara.jax._debugger": "breakpoint"}),
     "jax._src.flatten_util": ("jax._src.flatten_util: names of jax.flatten_util.", {"capibara.jax.flatten_util": "ravel_pytree"}),
     "jax._src.interpreters": ("jax._src.interpreters: names of jax.interpreters.", {}),
     "jax._src.interpreters.ad": ("jax._src.interpreters.ad: names of jax.interpreters.ad.", {
@@ -47,6 +48,11 @@ _ALIASES = {
         "capibara.jax.interpreters.partial_eval": "*"}),
     "jax._src.lax": ("jax._src.lax: the modules of jax.lax under jax's private names.", {}),
     "jax._src.layout": ("jax._src.layout: the order of an array's dimensions in memory.", {"capibara.jax._sharding": "Format Layout"}),
+    "jax.extend.random": ("jax.extend.random: generators of random bits, those of the library and those of users.", {
+        "capibara.jax._generators": "define_prng_impl threefry2x32_p threefry_2x32",
+        "capibara.jax._src.random.prng": "random_seed seed_with_impl",
+        "capibara.jax._src.random.rbg": "rbg_prng_impl unsafe_rbg_prng_impl",
+        "capibara.jax._src.random.threefry2x32": "threefry_prng_impl"}),
     "jaxlib": ("jaxlib: the names that libraries take from it themselves, as capibara has them.", {
         "capibara.jax.version": "__version__"}),
     "jaxlib._jax": ("jaxlib._jax: classes of arrays, devices, jitted functions and trees.", {
@@ -83,6 +89,9 @@ _ALIASES = {
         "capibara.jax.extend.core.primitives": "random_clone_p"}),
     "jax._src.scipy": ("jax._src.scipy: modules of jax.scipy under jax's private names.", {}),
     "jax._src.scipy.optimize": ("jax._src.scipy.optimize: the line search of jax.scipy.optimize.", {}),
+    "jax._src.random": ("jax._src.random: generators of random bits by their names.", {}),
+    **{f"jax._src.random.{_name}": (f"jax._src.random.{_name}: a generator and its block function.", {
+        "capibara.jax._generators": f"{_name}_p {_name}_prng_impl"}) for _name in ("philox2x32", "philox4x32", "threefry4x32")},
     "jax._src.sharding": ("jax._src.sharding: what all shardings have.", {
         "capibara.jax._sharding": "IndivisibleError Sharding common_devices_indices_map"}),
     "jax._src.state": ("jax._src.state: the types of mutable arrays.", {}),
@@ -96,6 +105,9 @@ _PACKAGES = {
     "jax._src.random": "prng rbg threefry2x32",
     "jax._src.scipy": "optimize",
     "jax._src.scipy.optimize": "line_search",
+    "jax._src.lax": "lax parallel",
+    "jax._src.lib": "xla_client",
+    "jax._src.random": "philox2x32 philox4x32 prng rbg threefry2x32 threefry4x32",
     "jax._src.state": "discharge primitives types",
     "jaxlib": "_jax version xla_client xla_extension",
 }

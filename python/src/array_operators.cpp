@@ -5,6 +5,7 @@
 
 #include "backends/result_placement.h"
 #include "bindings.h"
+#include "key_hook.h"
 #include "library/table/function.h"
 
 namespace capibara::python {
@@ -36,24 +37,35 @@ library::Value operator_value(PyObject* object, const Array& array) {
   return array;
 }
 
+// The function of jax.numpy called through the hook that checks numbers.
+PyObject* checked(const char* function, PyObject* a, PyObject* b) {
+  const nb::object callable = library_function("numpy", function);
+  PyObject* const result =
+      call_hook(Hook::numbers, callable.ptr(), nb::make_tuple(nb::borrow(a), nb::borrow(b)).ptr(), nullptr);
+  if (!result) throw nb::python_error();
+  return result;
+}
+
 PyObject* binary(const char* function, PyObject* a, PyObject* b) noexcept {
   return guarded([&]() -> PyObject* {
     std::optional<Array> x = operand(a);
     if (!x) return not_implemented();
     std::optional<Array> y = operand(b);
     if (!y) return not_implemented();
+    if (has_hook(Hook::numbers)) return checked(function, a, b);
     return from_value(call_library("numpy", function, {operator_value(a, *x), operator_value(b, *y)})).release().ptr();
   });
 }
 
 // The C++ operators are those of jax.numpy and need no lookup in the table.
 using Direct = Array (*)(const Array&, const Array&);
-PyObject* direct(Direct function, PyObject* a, PyObject* b) noexcept {
+PyObject* direct(const char* name, Direct function, PyObject* a, PyObject* b) noexcept {
   return guarded([&]() -> PyObject* {
     const std::optional<Array> x = operand(a);
     if (!x) return not_implemented();
     const std::optional<Array> y = operand(b);
     if (!y) return not_implemented();
+    if (has_hook(Hook::numbers)) return checked(name, a, b);
     return wrap(placed_in_context(function(*x, *y))).release().ptr();
   });
 }
@@ -68,14 +80,15 @@ PyObject* unary(const char* function, PyObject* a) noexcept {
   PyObject* slot(PyObject* a, PyObject* b) noexcept { return binary(function, a, b); }
 #define CAPIBARA_UNARY(slot, function) \
   PyObject* slot(PyObject* a) noexcept { return unary(function, a); }
-#define CAPIBARA_DIRECT(slot, sign)                                               \
+#define CAPIBARA_DIRECT(slot, function, sign)                                     \
   PyObject* slot(PyObject* a, PyObject* b) noexcept {                             \
-    return direct([](const Array& x, const Array& y) { return x sign y; }, a, b); \
+    return direct(                                                                \
+        function, [](const Array& x, const Array& y) { return x sign y; }, a, b); \
   }
-CAPIBARA_DIRECT(op_add, +)
-CAPIBARA_DIRECT(op_subtract, -)
-CAPIBARA_DIRECT(op_multiply, *)
-CAPIBARA_DIRECT(op_true_divide, /)
+CAPIBARA_DIRECT(op_add, "add", +)
+CAPIBARA_DIRECT(op_subtract, "subtract", -)
+CAPIBARA_DIRECT(op_multiply, "multiply", *)
+CAPIBARA_DIRECT(op_true_divide, "true_divide", /)
 CAPIBARA_BINARY(op_floor_divide, "floor_divide")
 CAPIBARA_BINARY(op_remainder, "remainder")
 CAPIBARA_BINARY(op_divmod, "divmod")
@@ -93,7 +106,8 @@ CAPIBARA_UNARY(op_invert, "invert")
 #undef CAPIBARA_UNARY
 
 PyObject* op_matmul(PyObject* a, PyObject* b) noexcept {
-  return direct([](const Array& x, const Array& y) { return jax::numpy::matmul(x, y); }, a, b);
+  return direct(
+      "matmul", [](const Array& x, const Array& y) { return jax::numpy::matmul(x, y); }, a, b);
 }
 
 PyObject* op_power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {

@@ -8,6 +8,7 @@
 #include "array_operators.h"
 #include "bindings.h"
 #include "core/runtime/transfer_guard.h"
+#include "key_hook.h"
 #include "lax/operators/plain_number.h"
 #include "program/trace/trace.h"
 #include "readable.h"
@@ -253,6 +254,15 @@ void check_transfer(PyObject* o) {
   transfer::check(transfer::Direction::host_to_device, [o] { return concat("a value of type ", Py_TYPE(o)->tp_name); });
 }
 
+// x[key] through the hook that checks numbers, here indices.
+nb::object checked_item(const Array& array, nb::handle key) {
+  const nb::object getitem = nb::module_::import_("operator").attr("getitem");
+  PyObject* const item =
+      call_hook(Hook::numbers, getitem.ptr(), nb::make_tuple(wrap(array), nb::borrow(key)).ptr(), nullptr);
+  if (!item) throw nb::python_error();
+  return nb::steal(item);
+}
+
 }  // namespace
 
 std::optional<Array> array_if(nb::handle object) {
@@ -437,7 +447,10 @@ void bind_arrays(nb::module_& m) {
              return ArrayIterator{self};
            })
       .def(
-          "__getitem__", [](const Array& self, nb::handle key) { return wrap(read_index(self, key)); },
+          "__getitem__",
+          [](const Array& self, nb::handle key) {
+            return has_hook(Hook::numbers) ? checked_item(self, key) : wrap(read_index(self, key));
+          },
           nb::arg().none())
       .def("__setitem__",
            [](const Array&, nb::handle, nb::handle) {

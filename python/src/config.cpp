@@ -6,6 +6,7 @@
 
 #include "bindings.h"
 #include "config_values.h"
+#include "core/runtime/trace_context.h"
 
 namespace capibara::python {
 
@@ -91,6 +92,9 @@ struct PythonScope {
   std::unique_ptr<ConfigScope> open;
 };
 
+// A hash of Python, which may be negative.
+std::size_t number_of(const nb::int_& hash) { return static_cast<std::size_t>(PyLong_AsSsize_t(hash.ptr())); }
+
 struct TraceStateScope {
   std::string name;  // empty: compile-time evaluation
   std::unique_ptr<jax::Scope> open;
@@ -108,6 +112,8 @@ void bind_config(nb::module_& m) {
         update_config(next);
       },
       nb::arg(), nb::arg().none());
+  m.def("set_trace_context", [](nb::int_ key) { set_trace_context(number_of(key)); });
+  m.def("set_default_trace_context", [](nb::int_ key) { set_default_trace_context(number_of(key)); });
   nb::class_<PythonScope>(m, "ConfigScope")
       .def("__init__",
            [](PythonScope* self, nb::dict changes) {

@@ -216,21 +216,84 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
   });
 }
 
-// Calls of jax.random functions, whose keys may be tracked for reuse.
-PyObject* call_random_function(PyObject* self, PyObject* const* arguments, std::size_t flags,
-                               PyObject* names) noexcept {
-  if (!has_key_hook()) return call_function(self, arguments, flags, names);
+struct CallArguments {
+  nb::tuple positional;
+  nb::dict named;
+};
+
+CallArguments collected(PyObject* const* arguments, std::size_t flags, PyObject* names) {
+  const Py_ssize_t given = PyVectorcall_NARGS(flags), keywords = names ? PyTuple_GET_SIZE(names) : 0;
+  nb::list positional;
+  for (Py_ssize_t i = 0; i < given; ++i) positional.append(nb::handle(arguments[i]));
+  nb::dict named;
+  for (Py_ssize_t i = 0; i < keywords; ++i)
+    named[nb::handle(PyTuple_GET_ITEM(names, i))] = nb::handle(arguments[given + i]);
+  return {nb::tuple(positional), named};
+}
+
+PyObject* call_through(Hook hook, PyObject* self, PyObject* const* arguments, std::size_t flags,
+                       PyObject* names) noexcept {
   return guarded([&]() -> PyObject* {
-    const Py_ssize_t given = PyVectorcall_NARGS(flags), keywords = names ? PyTuple_GET_SIZE(names) : 0;
-    nb::list positional;
-    for (Py_ssize_t i = 0; i < given; ++i) positional.append(nb::handle(arguments[i]));
-    nb::dict named;
-    for (Py_ssize_t i = 0; i < keywords; ++i)
-      named[nb::handle(PyTuple_GET_ITEM(names, i))] = nb::handle(arguments[given + i]);
-    PyObject* const result = call_key_hook(self, nb::tuple(positional).ptr(), named.ptr());
+    const CallArguments call = collected(arguments, flags, names);
+    PyObject* const result = call_hook(hook, self, call.positional.ptr(), call.named.ptr());
     if (!result) throw nb::python_error();
     return result;
   });
+}
+
+// A call that failed, maybe because a key or `impl` belongs to a generator that Python defines; if not, the error
+// stays.
+PyObject* call_python_generator(PyObject* self, PyObject* const* arguments, std::size_t flags,
+                                PyObject* names) noexcept {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* const result = guarded([&]() -> PyObject* {
+    const CallArguments call = collected(arguments, flags, names);
+    return nb::module_::import_("capibara.jax._generators")
+        .attr("call")(nb::handle(self), call.positional, call.named)
+        .release()
+        .ptr();
+  });
+  if (result == Py_NotImplemented) {
+    Py_DECREF(result);
+    PyErr_Restore(type, value, traceback);
+    return nullptr;
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  return result;
+}
+
+// Calls of jax.random functions, whose keys may be tracked for reuse.
+PyObject* call_random_function(PyObject* self, PyObject* const* arguments, std::size_t flags,
+                               PyObject* names) noexcept {
+  PyObject* const result = has_hook(Hook::keys) ? call_through(Hook::keys, self, arguments, flags, names)
+                                                : call_function(self, arguments, flags, names);
+  if (result || !(PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_ValueError))) return result;
+  return call_python_generator(self, arguments, flags, names);
+}
+
+// Calls of jax.numpy functions, whose arguments and results may be checked.
+PyObject* call_numeric_function(PyObject* self, PyObject* const* arguments, std::size_t flags,
+                                PyObject* names) noexcept {
+  if (has_hook(Hook::numbers)) return call_through(Hook::numbers, self, arguments, flags, names);
+  return call_function(self, arguments, flags, names);
+}
+
+// The functions of jax.numpy that jax checks for NaN and for divisors of zero.
+bool checks_numbers(std::string_view name) {
+  static const std::set<std::string_view> checked = {
+      "acos",  "acosh",     "add",      "arccos", "arccosh",     "arcsin",       "arctanh", "asin",
+      "atanh", "cos",       "divide",   "divmod", "float_power", "fmod",         "log",     "log10",
+      "log1p", "log2",      "mod",      "pow",    "power",       "floor_divide", "hypot",   "sin",
+      "sqrt",  "remainder", "subtract", "tan",    "true_divide"};
+  return checked.count(name) > 0;
+}
+
+vectorcallfunc entry_point(std::string_view module, std::string_view name) {
+  if (module.ends_with("random")) return call_random_function;
+  return module == "numpy" && checks_numbers(name) ? call_numeric_function : call_function;
 }
 
 PyObject* bind_method(PyObject* self, PyObject* instance, PyObject*) noexcept {
@@ -329,7 +392,7 @@ nb::object make_function(std::string_view module, const library::Function& recor
   auto* type = reinterpret_cast<PyTypeObject*>(function_type());
   auto* function = reinterpret_cast<LibraryFunction*>(type->tp_alloc(type, 0));
   if (!function) throw nb::python_error();
-  function->vectorcall = module.ends_with("random") ? call_random_function : call_function;
+  function->vectorcall = entry_point(module, record.name);
   function->record = &record;
   function->parsed = nullptr;
   function->name = PyUnicode_FromStringAndSize(record.name.data(), static_cast<Py_ssize_t>(record.name.size()));
@@ -398,7 +461,10 @@ void bind_functions(nb::module_& m) {
     if (module.starts_with("capibara.jax.")) module = module.substr(13);
     return library_function(module, name);
   });
-  m.def("set_key_hook", &set_key_hook, nb::arg("hook").none());
+  m.def(
+      "set_key_hook", [](nb::object hook) { set_hook(Hook::keys, std::move(hook)); }, nb::arg("hook").none());
+  m.def(
+      "set_number_hook", [](nb::object hook) { set_hook(Hook::numbers, std::move(hook)); }, nb::arg("hook").none());
   m.def("library_modules", [] {
     nb::list names;
     for (const library::Module& module : library::modules()) names.append(std::string(module.name));

@@ -216,7 +216,7 @@ PyObject* lifting_hook = nullptr;
 
 PyObject* call_without_lifting(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
   const JitFunction& jit = *nb::inst_ptr<JitFunction>(self);
-  if (has_key_hook() && evaluating()) return call_key_hook(self, args, kwargs);
+  if (has_hook(Hook::keys) && evaluating()) return call_hook(Hook::keys, self, args, kwargs);
   // Guards check every argument that comes from the host, so no earlier call may be reused.
   if (transfer::is_guarded(transfer::Direction::host_to_device)) jit.recent->clear();
   PyObject* result = guarded([&] { return call_jit(jit, args, kwargs).release().ptr(); });

@@ -1,29 +1,36 @@
-// The Python function that intercepts calls while key reuse is being checked.
+// The Python functions that intercept calls.
 #include "key_hook.h"
+
+#include <array>
 
 namespace capibara::python {
 
 namespace {
 
-PyObject* hook = nullptr;
-thread_local bool inside = false;
+std::array<PyObject*, hook_count> hooks{};
+thread_local std::array<bool, hook_count> inside{};
 
 }  // namespace
 
-void set_key_hook(nb::object function) {
+void set_hook(Hook kind, nb::object function) {
+  PyObject*& hook = hooks[static_cast<std::size_t>(kind)];
   PyObject* const before = hook;
   hook = function.is_none() ? nullptr : function.release().ptr();
   Py_XDECREF(before);
 }
 
-bool has_key_hook() { return hook && !inside; }
+bool has_hook(Hook kind) {
+  const auto index = static_cast<std::size_t>(kind);
+  return hooks[index] && !inside[index];
+}
 
-PyObject* call_key_hook(PyObject* callable, PyObject* args, PyObject* kwargs) noexcept {
-  const nb::object kept = nb::borrow(hook);  // another thread may reset the hook during the call
+PyObject* call_hook(Hook kind, PyObject* callable, PyObject* args, PyObject* kwargs) noexcept {
+  const auto index = static_cast<std::size_t>(kind);
+  const nb::object kept = nb::borrow(hooks[index]);  // another thread may reset the hook during the call
   const nb::object names = kwargs ? nb::borrow(kwargs) : nb::object(nb::dict());
-  inside = true;
+  inside[index] = true;
   PyObject* const result = PyObject_CallFunctionObjArgs(kept.ptr(), callable, args, names.ptr(), nullptr);
-  inside = false;
+  inside[index] = false;
   return result;
 }
 

@@ -35,6 +35,7 @@ from capibara.jax._api import (  # noqa: F401
 from capibara.jax import _pickling  # noqa: F401
 from capibara.jax._config import config, default_device  # noqa: F401
 from capibara.jax._config import flag_scope as _flag_scope
+from capibara.jax._user_context import make_user_context  # noqa: F401
 from capibara.jax._config import scope as _scope
 from capibara.jax._device_memory import device_memory_allocated, device_memory_peak  # noqa: F401
 from capibara.jax._devices import (  # noqa: F401

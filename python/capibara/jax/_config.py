@@ -1,11 +1,13 @@
 """jax.config: process-wide settings, and thread-local scopes that change them."""
 import contextlib
 import os
+import threading
 
 from capibara import _core, _tracebacks
 from capibara.jax import _key_reuse
 from capibara.jax._devices import Device, devices, find_plugins
 from capibara.jax._flags import WITHOUT_EFFECT, check as _check_flag
+from capibara.jax._user_context import UserContext
 
 # jax_<name>: settings held by the core, or held in Python with their allowed values.
 _CORE = tuple(_core.config_values())
@@ -33,10 +35,25 @@ _OWN = {
     "explicit_x64_dtypes": ("warn", ("warn", "error", "allow")),
     "disable_bwd_checks": (False, (True, False)),
     "check_static_indices": (False, (True, False)),
+    **{f"error_checking_behavior_{_name}": ("ignore", ("ignore", "raise")) for _name in ("nan", "divide", "oob")},
 }
 _warned = set()  # settings without effect that have been changed once
 
 
+_checking = 0  # how many settings and scopes check the numbers of jax.numpy
+_checking_lock = threading.Lock()
+
+
+def _count_checks(before, after):
+    """Calls of jax.numpy go through check_call as long as a setting or scope of any thread needs it."""
+    global _checking
+    from capibara.jax._src.numpy.error import check_call
+    with _checking_lock:
+        _checking += (after == "raise") - (before == "raise")
+        _core.set_number_hook(check_call if _checking else None)
+
+
+NUMBER_CHECKS = {name: UserContext("ignore", _count_checks) for name in ("nan", "divide", "oob")}
 _NATIVE = _core.platform()  # this build's default platform
 
 
@@ -105,6 +122,8 @@ class Config:
             return _core.config_values()[short]
         if name == "jax_debug_key_reuse":
             return _key_reuse.is_on()
+        if short.startswith("error_checking_behavior_") and short in _OWN:
+            return NUMBER_CHECKS[short.rpartition("_")[2]].value
         if name.startswith("jax_") and short in _OWN:
             return self._own[short]
         if name in WITHOUT_EFFECT:
@@ -238,7 +257,12 @@ def _set_backward_checks(value):
     return bool(value)
 
 
+def _set_number_check(category):
+    return lambda value: NUMBER_CHECKS[category].set_global(value)
+
+
 _SETTERS = {
+    **{f"error_checking_behavior_{_name}": _set_number_check(_name) for _name in NUMBER_CHECKS},
     "platforms": _set_platform, "platform_name": _set_platform, "traceback_filtering": _set_traceback_filtering,
     "debug_key_reuse": _set_key_reuse, "debug_mode": _set_debug_mode, "default_device": _set_default_device, "logging_level": _set_logging_level,
     "debug_log_modules": _set_debug_modules, "explain_cache_misses": _set_explain_cache_misses,

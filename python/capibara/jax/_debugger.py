@@ -10,6 +10,7 @@ import traceback
 
 from capibara import _core
 from capibara._types import ShapeDtypeStruct
+from capibara.jax.core import trace_state_clean
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _one_at_a_time = threading.Lock()
@@ -24,7 +25,7 @@ class _Frame:
         self.locals = dict(info.frame.f_locals)
         try:
             lines, first = inspect.getsourcelines(info.frame)
-            self.source = [line.rstrip("\n") for line in lines]
+            self.source = "".join(lines).split("\n")
             self.offset = info.lineno - max(first, 1)
         except OSError:
             self.source, self.offset = [], None
@@ -135,6 +136,9 @@ def breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=Fal
         with _one_at_a_time:
             _Debugger(frames, **kwargs).cmdloop()
 
+    if token is None and trace_state_clean():
+        enter(traced)  # not in a callback, from which quitting the debugger would not end the process
+        return None
     if token is None:
         _core.debug_callback(enter, (traced,), {}, ordered)
         return None

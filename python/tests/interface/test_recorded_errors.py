@@ -86,3 +86,91 @@ def test_a_view_is_no_sequence():
     jax.numpy.sin(view)
   with pytest.raises(TypeError):
     iter(view)
+
+
+def checks(module):
+  return importlib.import_module(f"{module.__name__}._src.numpy.error").error_checking_behavior
+
+
+# (function, arguments, setting, what jax 0.10.2 records); both modules are compared with the last column.
+NUMBER_CHECKS = [
+    (lambda jnp: jnp.log, (-1.0,), "nan", "NaN"), (lambda jnp: jnp.exp, (np.float32("nan"),), "nan", None),
+    (lambda jnp: jnp.sqrt, (np.float32([4, -4]),), "nan", "NaN"), (lambda jnp: jnp.sqrt, (4.0,), "nan", None),
+    (lambda jnp: jnp.add, (np.inf, -np.inf), "nan", "NaN"), (lambda jnp: jnp.multiply, (np.inf, 0.0), "nan", None),
+    (lambda jnp: lambda x, y: x - y, (np.float32("inf"), np.float32("inf")), "nan", "NaN"),
+    (lambda jnp: lambda x: x ** 2, (np.float32("nan"),), "nan", None), (lambda jnp: lambda x: x ** 0.5, (np.float32(-1),), "nan", "NaN"),
+    (lambda jnp: jnp.divmod, (1.0, 0.0), "divide", "Division by zero"), (lambda jnp: jnp.fmod, (1.0, 0.0), "divide", None),
+    (lambda jnp: lambda x, y: x / y, (np.float32(1), np.float32(0)), "divide", "Division by zero"),
+    (lambda jnp: lambda x, y: x % y, (np.int32(1), np.int32([1, 0])), "divide", "Division by zero"),
+    (lambda jnp: lambda x, i: x[i], (np.arange(5), np.array([4, 5])), "oob", "Out of bounds"),
+    (lambda jnp: lambda x, i: x[i], (np.arange(5), np.array([4, -5])), "oob", None),
+    (lambda jnp: lambda x, i: x[..., None, i], (np.ones((9, 5)), np.array([[5]])), "oob", "Out of bounds"),
+    (lambda jnp: lambda x: x[0, None, :2, np.array([2])], (np.ones((1, 9, 3)),), "oob", None),
+]
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("case", NUMBER_CHECKS, ids=range(len(NUMBER_CHECKS)))
+@pytest.mark.parametrize("module, errors", PEERS)
+def test_numbers_are_checked_while_a_setting_lasts(module, errors, case, jitted):
+  function, args, setting, expected = case
+  function = function(module.numpy)
+  args = [module.numpy.asarray(arg) for arg in args]
+  run = module.jit(function) if jitted else function
+  run(*args)
+  errors.raise_if_error()
+  with checks(module)(**{setting: "raise"}):
+    run(*args)
+    if expected is None:
+      errors.raise_if_error()
+    else:
+      with pytest.raises(errors.JaxValueError, match=expected):
+        errors.raise_if_error()
+  with checks(module)(all="raise", **{setting: "ignore"}):
+    assert getattr(module.config, f"jax_error_checking_behavior_{setting}") == "ignore"
+  run(*args)
+  errors.raise_if_error()
+
+
+def test_number_checks_can_be_enabled_for_the_process():
+  from capibara.jax._src import error_check
+  jax.config.update("jax_error_checking_behavior_nan", "raise")
+  try:
+    jax.numpy.log(-1.0)
+    with pytest.raises(error_check.JaxValueError, match="NaN encountered"):
+      error_check.raise_if_error()
+  finally:
+    jax.config.update("jax_error_checking_behavior_nan", "ignore")
+  jax.numpy.log(-1.0)
+  error_check.raise_if_error()
+  with pytest.raises(ValueError, match="'ignore' or 'raise', got 'explode'"):
+    checks(jax)(nan="explode")
+  with pytest.raises(ValueError, match="must be one of"):
+    jax.config.update("jax_error_checking_behavior_oob", "explode")
+
+
+@pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
+def test_a_function_is_traced_again_under_another_user_context(module):
+  context, seen = module.make_user_context("a"), []
+
+  @module.jit
+  def step(x):
+    seen.append(context.value)
+    return x + 1
+
+  for _ in range(2):
+    step(1.0)
+    with context("b"):
+      step(1.0)
+      with context(-1):
+        step(1.0)
+      with context(-2):  # equal hashes in Python
+        step(1.0)
+      assert context.value == "b"
+  assert seen == ["a", "b", -1, -2]
+  context.set_global("c")
+  step(1.0)
+  assert seen[-1] == context.get_global() == "c"
+  with pytest.raises(TypeError, match="unhashable"):
+    with context([]):
+      step(1.0)

@@ -1,4 +1,6 @@
 // Configuration: process defaults and the stack of each thread.
+#include "core/runtime/trace_context.h"
+
 #include <capibara/config.h>
 #include <capibara/default_device.h>
 #include <capibara/error.h>
@@ -63,6 +65,7 @@ std::optional<Device>& device_of_process() {
 }
 
 std::atomic<unsigned> version{1};
+std::atomic<std::size_t> default_trace_context{0};
 
 // What a thread sees: its own choices, and copies of the defaults, refreshed when they change. Reading needs no lock.
 struct Seen {
@@ -72,6 +75,7 @@ struct Seen {
   std::optional<Device> device;
   unsigned version = 0;
   std::optional<std::size_t> known_key;  // of the configuration that this thread sees
+  std::size_t trace_context = 0;         // of this thread
 };
 
 Seen& make_seen() {
@@ -119,10 +123,16 @@ std::size_t config_key() {
   const std::optional<Device>& device = device_of(own);
   const Config& config = config_of(own);
   if (!own.known_key) own.known_key = config.key();
-  if (!device) return *own.known_key;
-  return (*own.known_key * 1099511628211ULL + std::hash<std::string>{}(device->platform)) * 1099511628211ULL +
-         static_cast<std::size_t>(device->id + 1);
+  const std::size_t context = own.trace_context ^ default_trace_context.load(std::memory_order_relaxed);
+  if (!device) return *own.known_key ^ context;
+  return context ^
+         ((*own.known_key * 1099511628211ULL + std::hash<std::string>{}(device->platform)) * 1099511628211ULL +
+          static_cast<std::size_t>(device->id + 1));
 }
+
+void set_trace_context(std::size_t context) { seen().trace_context = context; }
+
+void set_default_trace_context(std::size_t context) { default_trace_context.store(context); }
 
 void update_config(const Config& config) {
   std::lock_guard lock(defaults_mutex);

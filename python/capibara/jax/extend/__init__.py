@@ -2,4 +2,4 @@
 from capibara._modules import explain_missing
 from capibara.jax.extend import backend, core, linear_util, source_info_util  # noqa: F401
 
-explain_missing(__name__, later={"ifrt_programs": None})
+explain_missing(__name__, later={"ifrt_programs": None, "random": None})

@@ -8,6 +8,9 @@ from capibara.jax import _module_view as ir  # noqa: F401: classes of modules th
 from capibara.jax._platforms import lowering_platform
 
 
+_PLATFORMS = ("cpu", "cuda", "gpu", "reference", "rocm", "tpu")
+
+
 class LoweringRuleContext(types.SimpleNamespace):
     """A rule's context: the primitive, the types of operands and results, and the platform."""
 
@@ -38,6 +41,9 @@ def register_lowering(prim, rule: Callable, platform: str | None = None, inline:
     A rule is made by lower_fun, or takes (ctx, *operands, **params) and returns a list: it may use its operands, other rules of
     lower_fun and emit_python_callback. If it builds MLIR operations, programs call back the implementation instead, with one warning.
     """
+    if platform is not None and platform not in _PLATFORMS and not _core.is_plugin_platform(platform):
+        raise NotImplementedError(f"Registering an MLIR lowering rule for primitive {prim} for an unknown platform {platform}. Known platforms "
+                                  f"are: {', '.join(_PLATFORMS)}.")
     if isinstance(prim, _core.CatalogPrimitive):
         raise NotImplementedError(f"register_lowering: '{prim}' is an operation of the library, whose lowering cannot be replaced; "
                                   "define a primitive of your own")

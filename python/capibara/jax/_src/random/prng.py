@@ -4,6 +4,7 @@ from typing import Any
 from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax import random, vmap
+from capibara.jax._generators import PRNGImpl, register_prng, seeded  # noqa: F401
 from capibara.jax.extend.core.primitives import (  # noqa: F401
     random_bits_p,
     random_fold_in_p,
@@ -16,6 +17,8 @@ from capibara.jax.extend.core.primitives import (  # noqa: F401
 
 def random_seed(seeds: Any, impl: Any) -> Any:
     """A key for each seed."""
+    if isinstance(impl, PRNGImpl):
+        return seeded(impl, seeds)
     seeds, make = _core.as_array(seeds), lambda seed: random.key(seed, impl=impl.name)
     for _ in range(seeds.ndim):
         make = vmap(make)
@@ -35,7 +38,7 @@ def random_split(keys: Any, shape: Any) -> Any:
 
 
 def random_wrap(base_arr: Any, *, impl: Any) -> Any:
-    return random.wrap_key_data(base_arr, impl=impl.name)
+    return random.wrap_key_data(base_arr, impl=impl if isinstance(impl, PRNGImpl) else impl.name)
 
 
 def random_unwrap(keys: Any) -> Any:

@@ -4,8 +4,14 @@ from typing import Any
 from capibara._modules import explain_missing
 from capibara.jax import random
 from capibara.jax._array import _KeyImplementation
+from capibara.jax._generators import threefry2x32_p, threefry_2x32  # noqa: F401
 
 threefry_prng_impl = _KeyImplementation("threefry2x32", (2,))
+
+
+def threefry_seed(seed: Any) -> Any:
+    """The words of the key of an integer."""
+    return random.key_data(random.key(seed, impl="threefry2x32"))
 
 
 def threefry_random_bits(key: Any, bit_width: int, shape: Any) -> Any:
