@@ -1,5 +1,6 @@
 """jax.config: process-wide settings, and thread-local scopes that change them."""
 import contextlib
+import importlib
 import os
 import threading
 
@@ -47,10 +48,10 @@ _checking_lock = threading.Lock()
 def _count_checks(before, after):
     """Calls of jax.numpy go through check_call as long as a setting or scope of any thread needs it."""
     global _checking
-    from capibara.jax._src.numpy.error import check_call
     with _checking_lock:
         _checking += (after == "raise") - (before == "raise")
-        _core.set_number_hook(check_call if _checking else None)
+        check_call = importlib.import_module("capibara.jax._src.numpy.error").check_call if _checking else None
+        _core.set_number_hook(check_call)
 
 
 NUMBER_CHECKS = {name: UserContext("ignore", _count_checks) for name in ("nan", "divide", "oob")}

@@ -61,7 +61,8 @@ def counting(module):
       key_shape=(2, 1), name="counting", tag="cnt",
       seed=lambda seed: jnp.stack([seed.astype(jnp.uint32), jnp.uint32(1)]).reshape(2, 1),
       split=lambda words, shape: words + jnp.arange(np.prod(shape), dtype=jnp.uint32).reshape(*shape, 1, 1),
-      random_bits=lambda words, width, shape: (words[0, 0] + jnp.arange(np.prod(shape), dtype=jnp.uint32)).reshape(shape).astype(f"uint{width}"),
+      random_bits=lambda words, width, shape: (words[0, 0] + jnp.arange(np.prod(shape), dtype=jnp.uint32)).reshape(shape).astype(
+          f"uint{width}"),
       fold_in=lambda words, data: words * data.astype(jnp.uint32))
 
 

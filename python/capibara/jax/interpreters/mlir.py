@@ -42,8 +42,8 @@ def register_lowering(prim, rule: Callable, platform: str | None = None, inline:
     lower_fun and emit_python_callback. If it builds MLIR operations, programs call back the implementation instead, with one warning.
     """
     if platform is not None and platform not in _PLATFORMS and not _core.is_plugin_platform(platform):
-        raise NotImplementedError(f"Registering an MLIR lowering rule for primitive {prim} for an unknown platform {platform}. Known platforms "
-                                  f"are: {', '.join(_PLATFORMS)}.")
+        raise NotImplementedError(f"Registering an MLIR lowering rule for primitive {prim} for an unknown platform {platform}. Known "
+                                  f"platforms are: {', '.join(_PLATFORMS)}.")
     if isinstance(prim, _core.CatalogPrimitive):
         raise NotImplementedError(f"register_lowering: '{prim}' is an operation of the library, whose lowering cannot be replaced; "
                                   "define a primitive of your own")

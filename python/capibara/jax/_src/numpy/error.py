@@ -44,6 +44,8 @@ def _set_error_if_with_category(pred, /, msg, category=None):
 
 def _set_error_if_outside(array, key):
     """Records an error if an index array of array[key] has an element that is no position; Python numbers are static."""
+    if not _is_on("oob"):
+        return
     items = key if isinstance(key, tuple) else (key,)
     items = [numpy.asarray(item) if isinstance(item, (np.ndarray, _core.Array)) else item for item in items]
 
@@ -59,15 +61,15 @@ def _set_error_if_outside(array, key):
         if isinstance(item, _core.Array) and item.size and numpy.issubdtype(item.dtype, np.integer) and axis < array.ndim:
             size = array.shape[axis]
             if size <= np.iinfo(item.dtype).max:
-                set_error_if((item < -size) | (item >= size), "Out of bounds encountered before calling `lax.gather`")
+                outside = (item < -size) | (item >= size)
+                _set_error_if_with_category(outside, "Out of bounds encountered before calling `lax.gather`", "oob")
         axis += consumed(item)
 
 
 def check_call(function, args, kwargs):
     """Calls a function of jax.numpy, or operator.getitem, and records errors; installed while a check is enabled."""
     if function is operator.getitem:
-        if _is_on("oob"):
-            _set_error_if_outside(*args)
+        _set_error_if_outside(*args)
         return function(*args)
     name = function.__name__
     if name in _DIVIDE and _is_on("divide"):

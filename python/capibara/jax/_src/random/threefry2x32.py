@@ -4,7 +4,7 @@ from typing import Any
 from capibara._modules import explain_missing
 from capibara.jax import random
 from capibara.jax._array import _KeyImplementation
-from capibara.jax._generators import threefry2x32_p, threefry_2x32  # noqa: F401
+from capibara.jax._random_blocks import threefry2x32_p, threefry_2x32  # noqa: F401
 
 threefry_prng_impl = _KeyImplementation("threefry2x32", (2,))
 
