@@ -36,7 +36,8 @@ _ALIASES = {
         "capibara._lifting": "cur_qdd=current_state",
         "capibara.jax._explicit": "modify_spec_for_auto_manual=explicit_part",
         "capibara.jax._placing": "MemorySpace=Space"}),
-    "jax._src.debugger": ("jax._src.debugger: jax.debug.breakpoint under its private name.", {"capibara.jax._debugger": "breakpoint"}),
+    "jax._src.debugger": ("jax._src.debugger: jax.debug.breakpoint under its private name.", {
+        "capibara.jax._debugger": "breakpoint"}),
     "jax._src.flatten_util": ("jax._src.flatten_util: names of jax.flatten_util.", {"capibara.jax.flatten_util": "ravel_pytree"}),
     "jax._src.interpreters": ("jax._src.interpreters: names of jax.interpreters.", {}),
     "jax._src.interpreters.ad": ("jax._src.interpreters.ad: names of jax.interpreters.ad.", {
@@ -48,12 +49,6 @@ _ALIASES = {
         "capibara.jax.interpreters.partial_eval": "*"}),
     "jax._src.lax": ("jax._src.lax: the modules of jax.lax under jax's private names.", {}),
     "jax._src.layout": ("jax._src.layout: the order of an array's dimensions in memory.", {"capibara.jax._sharding": "Format Layout"}),
-    "jax.extend.random": ("jax.extend.random: generators of random bits, those of the library and those of users.", {
-        "capibara.jax._generators": "define_prng_impl",
-        "capibara.jax._random_blocks": "threefry2x32_p threefry_2x32",
-        "capibara.jax._src.random.prng": "random_seed seed_with_impl",
-        "capibara.jax._src.random.rbg": "rbg_prng_impl unsafe_rbg_prng_impl",
-        "capibara.jax._src.random.threefry2x32": "threefry_prng_impl"}),
     "jaxlib": ("jaxlib: the names that libraries take from it themselves, as capibara has them.", {
         "capibara.jax.version": "__version__"}),
     "jaxlib._jax": ("jaxlib._jax: classes of arrays, devices, jitted functions and trees.", {
@@ -92,7 +87,8 @@ _ALIASES = {
     "jax._src.scipy.optimize": ("jax._src.scipy.optimize: the line search of jax.scipy.optimize.", {}),
     "jax._src.random": ("jax._src.random: generators of random bits by their names.", {}),
     **{f"jax._src.random.{_name}": (f"jax._src.random.{_name}: a generator and its block function.", {
-        "capibara.jax._random_blocks": f"{_name}_p", "capibara.jax._generators": f"{_name}_prng_impl"}) for _name in ("philox2x32", "philox4x32", "threefry4x32")},
+        "capibara.jax._random_blocks": f"{_name}_p",
+        "capibara.jax._generators": f"{_name}_prng_impl"}) for _name in ("philox2x32", "philox4x32", "threefry4x32")},
     "jax._src.sharding": ("jax._src.sharding: what all shardings have.", {
         "capibara.jax._sharding": "IndivisibleError Sharding common_devices_indices_map"}),
     "jax._src.state": ("jax._src.state: the types of mutable arrays.", {}),

@@ -5,8 +5,8 @@ philox2x32, philox4x32 and threefry4x32 are such generators, with jax's use of k
 import functools
 import inspect
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from capibara.jax.custom_derivatives import custom_jvp
 class PRNGImpl(NamedTuple):
     """A generator: the shape of a key's uint32 words, and functions of the words of one key."""
 
-    key_shape: tuple
+    key_shape: tuple[int, ...]
     seed: Callable  # of an integer: words
     split: Callable  # of words, shape: words [*shape, *key_shape]
     random_bits: Callable  # of words, width in bits, shape: unsigned integers
@@ -38,16 +38,16 @@ class PRNGImpl(NamedTuple):
 class PRNGSpec:
     """What jax.random.key_impl returns for a generator without a registered name; taken as `impl` by functions of jax.random."""
 
-    def __init__(self, impl):
+    def __init__(self, impl: PRNGImpl):
         self._impl = impl
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"PRNGSpec({self._impl.name!r})"
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, PRNGSpec) and self._impl == other._impl
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._impl)
 
 
@@ -66,7 +66,9 @@ class GeneratorKeyType(_dtypes.KeyType):
         return hash(("GeneratorKeyType", self.name))
 
 
-def define_prng_impl(*, key_shape, seed, split, random_bits, fold_in, name="<unnamed>", tag="?"):
+def define_prng_impl(*, key_shape: Sequence[int], seed: Callable[[Any], Any], split: Callable[[Any, tuple[int, ...]], Any],
+                     random_bits: Callable[[Any, int, tuple[int, ...]], Any], fold_in: Callable[[Any, Any], Any],
+                     name: str = "<unnamed>", tag: str = "?") -> PRNGSpec:
     """A generator for jax.random, from functions of the uint32 words of one key: `impl` of jax.random.key and wrap_key_data.
 
     seed(integer), split(words, shape), random_bits(words, bit_width, shape) and fold_in(words, integer).

@@ -1,5 +1,7 @@
 """jax.make_user_context: values that traced functions depend on, besides their arguments."""
 import threading
+from collections.abc import Callable, Hashable
+from typing import Any
 
 from capibara import _core
 
@@ -23,19 +25,20 @@ def _key(values):
 class UserContext:
     """A value that is part of the key of jitted functions: called under another value, they are traced again."""
 
-    def __init__(self, default_value=None, on_change=None):  # on_change(value that ends, value that begins), None for no value
+    def __init__(self, default_value: Hashable = None, on_change: Callable[[Any, Any], None] | None = None):
+        """`on_change` is called with the value that ends and the one that begins, None for no value."""
         self._default, self._on_change = default_value, on_change
 
     @property
-    def value(self):
+    def value(self) -> Any:
         """The value on this thread."""
         own = vars(_own).get("values")
         return own[self] if own and self in own else self.get_global()
 
-    def get_global(self):
+    def get_global(self) -> Any:
         return _process.get(self, self._default)
 
-    def set_global(self, value):
+    def set_global(self, value: Hashable) -> None:
         """Sets the value for all threads that are in no scope of this context."""
         hash(value)
         before = self.get_global()
@@ -45,7 +48,7 @@ class UserContext:
         _core.set_default_trace_context(_key(_process))
         self._changed(before, value)
 
-    def __call__(self, new_val):
+    def __call__(self, new_val: Hashable) -> "_Scope":
         """A context manager that sets the value on this thread."""
         return _Scope(self, new_val)
 
@@ -59,16 +62,15 @@ class _Scope:
         hash(value)
         self._context, self._value, self._before = context, value, []
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         before = vars(_own).get("values", {})
         self._before.append(before)
         _set_own({**before, self._context: self._value})
         self._context._changed(None, self._value)
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         _set_own(self._before.pop())
         self._context._changed(self._value, None)
-        return False
 
 
 def _set_own(values):
@@ -76,7 +78,7 @@ def _set_own(values):
     _core.set_trace_context(_key({context: value for context, value in values.items() if value != context.get_global()}))
 
 
-def make_user_context(default_value=None):
+def make_user_context(default_value: Hashable = None) -> UserContext:
     """A context with a value on which traced functions may depend.
 
     context(value) is a context manager that sets it on this thread, context.value reads it, context.set_global(value) sets it for
