@@ -179,6 +179,18 @@ class KeyArray:
         return self
 
 
+def _refuse(operation):
+    def refused(self, other):
+        dtype = other.dtype if hasattr(other, "dtype") else jnp.result_type(other)
+        raise TypeError(f"{operation} does not accept dtypes {self.dtype}, {dtype}.")
+    return refused
+
+
+for _name, _operation in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "mod": "rem", "pow": "pow", "xor": "xor"}.items():
+    setattr(KeyArray, f"__{_name}__", _refuse(_operation))
+    setattr(KeyArray, f"__r{_name}__", _refuse(_operation))
+
+
 def wrap(impl, words):
     """Keys from their words."""
     words, count = jnp.asarray(words), len(impl.key_shape)
@@ -240,12 +252,21 @@ def call(function, args, kwargs):
     given.apply_defaults()
     values = given.arguments
     if name in ("key", "PRNGKey", "key_dtype", "wrap_key_data"):
-        impl = next(filter(None, (_generator(values.get(parameter)) for parameter in ("impl", "impl_spec", "dtype"))), None)
+        specs = {parameter: values[parameter] for parameter in ("impl", "impl_spec", "dtype") if values.get(parameter) is not None}
+        if len(specs) != 1:
+            return NotImplemented
+        parameter, spec = next(iter(specs.items()))
+        value = next(iter(values.values()))
+        impl = _generator(spec)
         if impl is None:
+            known = spec if isinstance(spec, str) and parameter == "dtype" else getattr(spec, "name", None)
+            if known in BUILT_IN:  # by another form of its name
+                return function(known) if name == "key_dtype" else function(value, impl=known)
+            if parameter != "dtype" and not isinstance(spec, str):
+                raise TypeError(f"unrecognized type {type(spec)} for specifying PRNG implementation.")
             return NotImplemented
         if name == "key_dtype":
             return GeneratorKeyType(impl)
-        value = next(iter(values.values()))
         if name == "wrap_key_data":
             return wrap(impl, value)
         if np.ndim(value):

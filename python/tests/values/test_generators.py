@@ -93,7 +93,7 @@ def test_mistakes_name_what_was_expected():
     jax.random.key(np.arange(3), impl="philox2x32")
   with pytest.raises(TypeError, match="cannot be converted to a NumPy array"):
     np.asarray(key)
-  with pytest.raises(TypeError):
+  with pytest.raises(TypeError, match="add does not accept dtypes key<phx2>, int32"):
     key + 1
   with pytest.raises(TypeError, match="missing 1 required"):
     jax.random.uniform()
@@ -105,3 +105,13 @@ def test_mistakes_name_what_was_expected():
 def test_threefry_blocks_are_the_published_ones(key, counter, expected):
   block = importlib.import_module("capibara.jax.extend.random").threefry_2x32
   assert np.asarray(block(np.uint32(key), np.uint32(counter))).tolist() == expected
+
+
+@pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
+def test_generators_are_named_in_several_forms(module):
+  assert str(module.random.key(1, dtype="rbg").dtype) == str(module.random.key(1, impl="rbg").dtype) == "key<rbg>"
+  assert str(module.random.wrap_key_data(np.zeros(2, np.uint32), dtype="threefry2x32").dtype) == "key<fry>"
+  with pytest.raises(TypeError, match="unrecognized type .* PRNG"):
+    module.random.key(0, impl=object())
+  with pytest.raises(ValueError, match="Cannot specify both"):
+    module.random.key(0, impl="philox2x32", dtype=module.random.key_dtype("rbg"))
