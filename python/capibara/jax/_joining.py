@@ -1,5 +1,6 @@
 """Assembles arrays from per-device shards: from callbacks, from arrays on single devices, from the data of each process."""
 from capibara import _core, _tracebacks
+from capibara._dtypes import KeyType
 from capibara._errors import UnexpectedTracerError
 from capibara.jax import tree_util
 from capibara.jax._devices import device_of
@@ -19,7 +20,8 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
             data = data_callback(index)
             if isinstance(data, _core.Tracer):
                 raise UnexpectedTracerError("jax.make_array_from_callback cannot be called within a traced context.")
-            parts[key] = _core.put_array(np.asarray(data, dtype=dtype))
+            is_key = isinstance(data, _core.Array) and isinstance(data.dtype, KeyType)
+            parts[key] = data if is_key else _core.put_array(np.asarray(data, dtype=dtype))
         shards.append(put(parts[key], SingleDeviceSharding(device)))
     return make_array_from_single_device_arrays(shape, sharding, shards)
 

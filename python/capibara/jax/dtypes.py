@@ -19,9 +19,9 @@ class iinfo(ml_dtypes.iinfo):
 
 def canonicalize_dtype(dtype, allow_extended_dtype=False):
     """A dtype, narrowed according to the configuration; key types are accepted only with allow_extended_dtype."""
-    if not allow_extended_dtype and dtype is not None and not isinstance(_core.dtype_of(dtype), np.dtype):
+    if not allow_extended_dtype and dtype is not None and (isinstance(dtype, KeyType) or not isinstance(_core.dtype_of(dtype), np.dtype)):
         raise ValueError(f"canonicalize_dtype: expected a dtype of numbers, got {dtype}")
-    return _core.canonical_dtype(np.float64 if dtype is None else dtype)
+    return dtype if isinstance(dtype, KeyType) else _core.canonical_dtype(np.float64 if dtype is None else dtype)
 
 
 def itemsize_bits(dtype):
