@@ -169,7 +169,7 @@ class KeyArray:
 
     ravel = flatten
 
-    def astype(self, dtype, *_args, **_kwargs):
+    def astype(self, dtype):
         if dtype == self.dtype:
             return self
         raise TypeError(f"Cannot convert keys of type {self.dtype} to {dtype}; jax.random.key_data returns their words")
