@@ -89,11 +89,25 @@ def register_prng(impl):
 BUILT_IN = ("threefry2x32", "rbg", "unsafe_rbg")
 
 
+def _refuse(operation):
+    def refused(self, other):
+        dtype = other.dtype if hasattr(other, "dtype") else jnp.result_type(other)
+        raise TypeError(f"{operation} does not accept dtypes {self.dtype}, {dtype}.")
+    return refused
+
+
 @tree_util.register_pytree_node_class
 class KeyArray:
     """An array of keys of a generator defined in Python: a tree with one leaf, the words of the keys [*shape, *key_shape]."""
 
     __hash__ = None  # type: ignore[assignment]
+    __add__ = __radd__ = _refuse("add")
+    __sub__ = __rsub__ = _refuse("sub")
+    __mul__ = __rmul__ = _refuse("mul")
+    __truediv__ = __rtruediv__ = _refuse("div")
+    __mod__ = __rmod__ = _refuse("rem")
+    __pow__ = __rpow__ = _refuse("pow")
+    __xor__ = __rxor__ = _refuse("xor")
 
     def __init__(self, impl, words):
         self._impl, self._base_array = impl, words
@@ -177,18 +191,6 @@ class KeyArray:
     def block_until_ready(self):
         self._base_array.block_until_ready()
         return self
-
-
-def _refuse(operation):
-    def refused(self, other):
-        dtype = other.dtype if hasattr(other, "dtype") else jnp.result_type(other)
-        raise TypeError(f"{operation} does not accept dtypes {self.dtype}, {dtype}.")
-    return refused
-
-
-for _name, _operation in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "mod": "rem", "pow": "pow", "xor": "xor"}.items():
-    setattr(KeyArray, f"__{_name}__", _refuse(_operation))
-    setattr(KeyArray, f"__r{_name}__", _refuse(_operation))
 
 
 def wrap(impl, words):
