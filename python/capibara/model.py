@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from capibara import _core, _tracebacks
+from capibara import _core, _notebook, _tracebacks
 from capibara import jax as _jax
 
 _native = _core.training
@@ -212,6 +212,12 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.name})"
+
+    def _repr_html_(self) -> "str | None":
+        """The parameters as a table; None, which means the text, where the model has none yet."""
+        if self._native is None and self.params is None:
+            return None
+        return _notebook.parameters(self)
 
 
 # Models are pytree nodes with the parameters as leaves, so that checkpointers, jit and device_put accept them.

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pty
+import re
 import subprocess
 from pathlib import Path
 
@@ -272,3 +274,134 @@ def test_profile_says_what_is_wrong_with_its_arguments(tmp_path):
                               ([tmp_path / "fails.py"], 1, "wrote no profile"), (["x.mlir", "--against", "none.json"], 1, "none.json")):
         done = capibara("profile", *words)
         assert done.returncode == code and text in done.stderr + done.stdout, (words, done.stderr)
+
+
+# ---- the table of options ----------------------------------------------------------------------------------------------------------
+
+COMMANDS = [line.split()[0] for line in capibara("help").stdout.splitlines() if line.startswith("  ")] if COMMAND.exists() else []
+SOURCES = {"bench": [], "checkpoint": ["checkpoint"], "chat": ["training/sample"], "coverage": ["coverage", "coverage_python"],
+           "demo": ["training/train"], "launch": ["launch"], "plan": ["plan"], "sample": ["training/sample"], "train": ["training/train"]}
+
+
+def documented(command):
+    """{option: (placeholder of its value, what is said of it)} in the help of a command."""
+    said, name = {}, None
+    for line in capibara("help", command).stdout.partition("usage:")[2].partition("\n\n")[2].splitlines():
+        option = re.match(r"  --?([\w-]+)(?: (\S+))?  +(.*)|  --?([\w-]+)(?: (\S+))?$", line)
+        if option:
+            name = option[1] or option[4]
+            said[name] = [option[2] or option[5] or "", option[3] or ""]
+        else:
+            said[name][1] += " " + line.strip()
+    return said
+
+
+def read_by_the_sources(command):
+    """The options that the sources of a command read."""
+    files = SOURCES.get(command, [command])
+    text = "".join((ROOT / "tools" / "capibara" / f"{file}.cpp").read_text() for file in files)
+    names = set(re.findall(r'arguments\.(?:has|text|integer|number|named_values|named_numbers)\(\s*"([\w-]+)"', text))
+    names |= set(re.findall(r'\b(?:integer|number)\("([\w-]+)", \w', text))  # of train, whose defaults are fields
+    names |= set(re.findall(r'\w+_of\(arguments, "([\w-]+)"', text))
+    return names | ({"sizes"} if "sizes_of(arguments)" in text else set())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_says_meaning_and_default_of_every_option(command):
+    done = capibara("help", command)
+    usage = done.stdout.partition("usage: ")[2].partition("\n\n")[0]
+    assert usage.startswith(f"capibara {command}") and done.returncode == 0
+    for name, (value, meaning) in documented(command).items():
+        written = ("-" if len(name) == 1 else "--") + name
+        assert len(meaning.split()) >= 2, (name, meaning)
+        assert written in usage or "[options]" in usage or name == "member", (written, usage)
+        required = re.search(rf"(?<!\[){re.escape(written)} ", usage) is not None
+        assert not value or required or re.search(r"\(default: .+\)$", meaning), (name, meaning)
+    assert all(len(line) <= 100 for line in done.stdout.splitlines() if "--" not in line.split()[:1])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_options_that_are_read_are_those_of_help(command):
+    read = read_by_the_sources(command)
+    if command == "bench":  # which passes all to benchmarks/bench.py
+        read = set(re.findall(r'add_argument\("--([\w-]+)"', (ROOT / "benchmarks" / "bench.py").read_text()))
+    if command == "help":
+        read = {"completion", "man"}
+    read -= {"top": {"port"}, "chat": {"prompt"}}.get(command, set())  # a word; an option of sample, whose source chat shares
+    assert read == set(documented(command))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_are_parsed_as_help_writes_them(command):
+    for name, (value, _) in documented(command).items():
+        written = ("-" if len(name) == 1 else "--") + name
+        if value:
+            done = capibara(command, written)
+            assert done.returncode == 2 and f"{written} needs a value" in done.stderr, done
+        else:
+            done = capibara(command, f"--{name}=yes")
+            assert done.returncode == 2 and f"--{name} takes no value" in done.stderr, done
+
+
+def test_defaults_of_help_are_those_that_act(tmp_path):
+    (tmp_path / "add.mlir").write_text(ADD)
+    said = documented("profile")
+    by_default = json.loads(capibara("profile", tmp_path / "add.mlir", "--json").stdout)
+    calls = int(re.search(r"default: (\d+)", said["calls"][1])[1])
+    assert {row["calls"] for row in by_default["rows"]} == {calls}
+    assert {row["calls"] for row in json.loads(capibara("profile", tmp_path / "add.mlir", "--json", "--calls", 3).stdout)["rows"]} == {3}
+
+
+def test_named_values_are_written_alike_everywhere(tmp_path):
+    (tmp_path / "add.mlir").write_text(ADD)
+    for words in (("show", tmp_path / "add.mlir", "--sizes"), ("show", tmp_path / "add.mlir", "--sharded", "--mesh"),
+                  ("compile", tmp_path / "add.mlir", "--topology", "v5e:2x2", "--options")):
+        for wrong in ("x", "=3", "x=1,,y=2", ""):
+            done = capibara(*words, wrong)
+            assert done.returncode == 2 and f"{words[-1]} is written as " in done.stderr and f"got '{wrong}'" in done.stderr, (words, done)
+        done = capibara(*words, "x=1,x=2")
+        assert done.returncode == 2 and "gives 'x' twice" in done.stderr
+    for wrong in ("x=many", "x=-1", "x=99999999999999999999", "x="):
+        assert "is written as x=4,y=2" in capibara("show", tmp_path / "add.mlir", "--sharded", "--mesh", wrong).stderr
+
+
+def test_bash_completes_commands_and_options(tmp_path):
+    (tmp_path / "completion.sh").write_text(capibara("help", "--completion").stdout)
+
+    def completed(*words):
+        line = " ".join(f"'{word}'" for word in words)
+        script = f"source completion.sh; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _capibara; echo ${{COMPREPLY[@]}}"
+        return subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
+
+    assert completed("capibara", "ch") == ["check", "checkpoint", "chat"]
+    assert completed("capibara", "help", "to") == ["top"]
+    assert completed("capibara", "top", "--") == ["--once", "--link", "--capture"]
+    assert completed("capibara", "top", "90") == []
+
+
+def test_the_manual_page_names_every_option():
+    page = capibara("help", "--man").stdout.replace("\\-", "-")
+    for command in COMMANDS:
+        part = page.partition(f".SS {command}\n")[2].partition(".SS ")[0]
+        assert all(re.search(rf"^\.B --?{re.escape(name)}\b", part, re.MULTILINE) for name in documented(command)), command
+
+
+@pytest.mark.slow
+def test_a_long_compilation_shows_its_time_on_a_terminal(tmp_path):
+    (tmp_path / "text.txt").write_text("Some words that are written again and again. " * 500)
+    layers = ",".join(["attention+mlp", "mamba+moe"] * 5)
+    words = ["train", "text.txt", "--steps", "1", "--batch", "1", "--length", "16", "--layers", layers]
+
+    def shown_on(stderr):
+        done = subprocess.run([str(COMMAND), *words, "--folder", f"run-{stderr}"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=stderr,
+                              errors="replace", env=os.environ | {"CAPIBARA_CACHE": "off"})
+        assert done.returncode == 0
+        return float(re.search(r"compiled in ([\d.]+) s", done.stdout)[1]), done.stdout
+
+    master, terminal = pty.openpty()
+    seconds, _ = shown_on(terminal)
+    os.close(terminal)
+    shown = os.read(master, 100_000).decode()
+    assert seconds > 1, "the model is too small for this machine"
+    assert "compiling: 1 s" in shown and shown.endswith("\r\x1b[K")
+    assert "compiling" not in shown_on(subprocess.STDOUT)[1]

@@ -1,6 +1,7 @@
 // capibara compile: compiles a file ahead of time, for a topology by name, for a plugin's own devices, or to an object.
 #include <cstdio>
 #include <fstream>
+#include <memory>
 
 #include <capibara/error.h>
 #include <capibara/object_code.h>
@@ -14,43 +15,23 @@ namespace capibara::command {
 
 namespace {
 
-// NAME=VALUE,...: numbers, lists such as 2x2x1, true and false, and texts.
-pjrt::TopologyOptions read_options(const std::string& text) {
+// Numbers, lists such as 2x2x1, true and false, and texts.
+pjrt::TopologyOptions topology_options(const Arguments& arguments) {
   pjrt::TopologyOptions options;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    begin = end + 1;
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos) throw UsageError{concat("--options needs NAME=VALUE, got '", word, "'")};
-    const std::string name = word.substr(0, equals), value = word.substr(equals + 1);
+  for (const auto& [name, value] : arguments.named_values("options")) {
     if (value == "true" || value == "false") {
       options[name] = value == "true";
     } else if (!value.empty() && value.find_first_not_of("0123456789") == std::string::npos) {
       options[name] = static_cast<int64_t>(std::stoll(value));
     } else if (!value.empty() && value.find_first_not_of("0123456789x") == std::string::npos && name != "topology") {
       std::vector<int64_t> list;
-      for (std::size_t place = 0; place < value.size();) {
-        const std::size_t next = std::min(value.find('x', place), value.size());
-        list.push_back(std::atoll(value.substr(place, next - place).c_str()));
-        place = next + 1;
-      }
+      for (const std::string& size : split(value, 'x')) list.push_back(std::atoll(size.c_str()));
       options[name] = std::move(list);
     } else {
       options[name] = value;
     }
   }
   return options;
-}
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
 }
 
 int compile_to_object(const Arguments& arguments) {
@@ -62,10 +43,12 @@ int compile_to_object(const Arguments& arguments) {
   const Sizes sizes = sizes_of(arguments);
   const ProgramFile file = read_closed_file(arguments.words[0], sizes);
   const std::string weights = arguments.text("weights", "");
-  const jax::ObjectOptions options{arguments.text("name", ""), split(arguments.text("target", "native")),
-                                   !weights.empty(), sizes};
+  const jax::ObjectOptions options{arguments.text("name", ""), split(arguments.text("target"), ','), !weights.empty(),
+                                   sizes};
+  auto waiting = std::make_unique<Waiting>(concat("compiling ", arguments.words[0]));
   const jax::ObjectCode code =
       file.exported ? jax::compile_object(*file.exported, options) : jax::compile_object(file.program, options);
+  waiting.reset();
   code.write(object, header, weights);
   std::printf("%s: %zu bytes, function %s, arena %lld bytes\n%s\n", object.c_str(), code.object.size(),
               code.name.c_str(), static_cast<long long>(code.arena_bytes), header.c_str());
@@ -89,7 +72,7 @@ int compile(const Arguments& arguments) {
   } else {
     const std::string platform = arguments.text("platform", "");
     topology = std::make_unique<pjrt::Topology>(platform.empty() ? pjrt::topology_platform(name) : platform, name,
-                                                read_options(arguments.text("options", "")));
+                                                topology_options(arguments));
   }
   const std::vector<pjrt::DeviceInfo>& devices = topology->devices();
   pjrt::CompileOptions options = pjrt::standard_options(topology->plugin().platform());
@@ -99,8 +82,10 @@ int compile(const Arguments& arguments) {
         concat(arguments.words[0], " is for ", options.partitions, " devices, but the topology has ", devices.size()));
   }
   for (int64_t i = 0; i < options.partitions; ++i) options.devices.push_back(devices[static_cast<std::size_t>(i)].id);
+  auto waiting = std::make_unique<Waiting>(concat("compiling ", arguments.words[0]));
   const std::shared_ptr<const pjrt::Compiled> compiled =
       topology->compile(text, options, concat("compile of ", arguments.words[0]));
+  waiting.reset();
   std::printf("%s, %s\n%zu x %s, the program runs on %lld\n", topology->plugin().version().c_str(),
               topology->platform_version().c_str(), devices.size(),
               devices.empty() ? "device" : devices[0].kind.c_str(), static_cast<long long>(options.partitions));

@@ -56,7 +56,7 @@ void print_names(const char* what, const std::vector<std::string>& names) {
 }  // namespace
 
 int coverage_python(const Arguments& arguments) {
-  const auto modules = read_counts(arguments.text("results", "build/differential/coverage.tsv"));
+  const auto modules = read_counts(arguments.text("results"));
   std::map<std::string, Count> totals;
   std::printf("%-22s %-5s %6s %8s\n", "module", "tier", "names", "passing");
   for (const auto& [module, tiers] : modules) {

@@ -225,13 +225,13 @@ int run_group(const Group& group, int restart, bool& stopped) {
 int launch(const Arguments& arguments) {
   if (arguments.words.empty()) throw UsageError{"the program is missing: capibara launch -n 4 -- PROGRAM ARGUMENTS"};
   if (arguments.has("member")) return run_member(arguments.words);
-  const Group group{arguments.integer("n", 1), arguments.integer("devices", 0), arguments.text("hosts", ""),
+  const Group group{arguments.integer("n"), arguments.integer("devices", 0), arguments.text("hosts", ""),
                     std::chrono::seconds(arguments.integer("timeout", 0)), arguments.words};
   if (group.count < 1) throw UsageError{"-n needs a positive number"};
   if (arguments.has("collective-timeout"))
     setenv("CAPIBARA_COLLECTIVE_TIMEOUT", std::to_string(arguments.integer("collective-timeout", 0)).c_str(), 1);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, catch_signal);
-  const int restarts = arguments.integer("restarts", 0);
+  const int restarts = arguments.integer("restarts");
   for (int restart = 0;; ++restart) {
     bool stopped = false;
     const int code = run_group(group, restart, stopped);

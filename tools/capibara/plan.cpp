@@ -118,7 +118,10 @@ int plan_file(const Arguments& arguments, const tpu::Slice& slice) {
   std::printf("  matmuls   %10.3f TFLOP, %.3f ms\n  memory    %10.3f ms for arguments and results\n", plan.flops / 1e12,
               1e3 * plan.matmul_seconds, 1e3 * plan.memory_seconds);
   if (!arguments.has("compile") && !arguments.has("cycles")) return fits ? 0 : kDoesNotFit;
-  const tpu::CompiledProgram report = compile_program(text, slice, choices_of(arguments));
+  const tpu::CompiledProgram report = [&] {
+    const Waiting waiting(concat("compiling ", path));
+    return compile_program(text, slice, choices_of(arguments));
+  }();
   print_compiled(report, slice, plan.peak_bytes / gib, plan.matmul_seconds + plan.memory_seconds);
   return exit_code(report);
 }
@@ -134,6 +137,7 @@ std::vector<tpu::CompiledProgram> confirm(const std::vector<tpu::Candidate>& fou
     tpu::CompileChoices own = choices;
     own.cycles = false;
     for (const auto& [name, value] : tpu::read_init_args(step_flags(training))) own.flags.try_emplace(name, value);
+    const Waiting waiting("compiling the training step");
     all.push_back(compile_step(training, own));
     if (all.back().interrupted) break;
   }
@@ -181,11 +185,11 @@ int serve(const Arguments& arguments, const tpu::Slice& slice) {
     serving.tensor = mesh.tensor;
   }
   serving.batch = count_of(arguments, "batch", 1);
-  serving.prompt = count_of(arguments, "prompt", 1024);
-  serving.output = count_of(arguments, "output", 256);
-  serving.weights = arguments.text("weights", "bf16");
-  serving.cache = arguments.text("cache", "bf16");
-  serving.page = count_of(arguments, "page", 1);
+  serving.prompt = count_of(arguments, "prompt", arguments.number("prompt"));
+  serving.output = count_of(arguments, "output", arguments.number("output"));
+  serving.weights = arguments.text("weights");
+  serving.cache = arguments.text("cache");
+  serving.page = count_of(arguments, "page", arguments.number("page"));
   serving.price = number_of(arguments, "price", 0);
   const tpu::ServingPlan plan = plan_serving(serving);
   if (arguments.has("json"))
@@ -231,9 +235,9 @@ int plan(const Arguments& arguments) {
     if (!arguments.has("model"))
       throw UsageError{"--model NAME or --program FILE is needed; --models lists the presets"};
     training.model = tpu::read_model(arguments.text("model", ""));
-    training.sequence = count_of(arguments, "seq", 2048);
-    training.remat = arguments.text("remat", "full");
-    training.precision = arguments.text("precision", "bf16");
+    training.sequence = count_of(arguments, "seq", arguments.number("seq"));
+    training.remat = arguments.text("remat");
+    training.precision = arguments.text("precision");
     training.mesh.fsdp = training.slice.devices() / training.slice.slices;
     training.mesh.dcn_data = training.slice.slices;
     if (arguments.has("mesh")) training.mesh = tpu::read_mesh(arguments.text("mesh", ""));
@@ -282,7 +286,10 @@ int plan(const Arguments& arguments) {
     if (!choices.cycles && confirmed[best].done) whole = confirmed[best];
   }
   const bool stopped = !confirmed.empty() && confirmed.back().interrupted;
-  if (compiles && !whole && !stopped) whole = compile_step(training, choices);
+  if (compiles && !whole && !stopped) {
+    const Waiting waiting("compiling the training step");
+    whole = compile_step(training, choices);
+  }
   if (json) {
     print_json(training, price, whole ? &*whole : nullptr, found, confirmed);
   } else {

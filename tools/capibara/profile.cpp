@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include <capibara/config.h>
 #include <capibara/error.h>
@@ -51,7 +52,7 @@ profile::Profile profile_program(const Arguments& arguments) {
   settings.enable_x64 = true;  // types come from the file
   settings.platform = arguments.text("backend", settings.platform);
   const ConfigScope scope(settings);
-  const int calls = arguments.integer("calls", 10);
+  const int calls = arguments.integer("calls");
   if (calls < 1) throw UsageError{"--calls needs a number from 1 on"};
   SourceInfo own_file;
   own_file.file = std::filesystem::path(arguments.words[0]).filename().string();
@@ -60,6 +61,7 @@ profile::Profile profile_program(const Arguments& arguments) {
     return read_closed_file(arguments.words[0], sizes_of(arguments)).program;
   }();
   const Arrays inputs = inputs_of(program, arguments);
+  auto waiting = std::make_unique<Waiting>(concat("compiling ", arguments.words[0]));
   const std::shared_ptr<Executable> executable = default_backend().compile(program);
   auto call = [&] {
     for (const Array& output : executable->execute(inputs, {})) output.block_until_ready();
@@ -68,6 +70,7 @@ profile::Profile profile_program(const Arguments& arguments) {
   profile::start();
   call();
   profile::stop();
+  waiting.reset();
   profile::start();
   for (int i = 0; i < calls; ++i) {
     const profile::Step step(i, "call");
@@ -131,7 +134,7 @@ profile::Profile taken_profile(const Arguments& arguments) {
 
 int profile_command(const Arguments& arguments) {
   if (arguments.words.empty()) throw UsageError{"a program, a script or a profile is needed"};
-  const auto rows = static_cast<std::size_t>(arguments.integer("rows", 20));
+  const auto rows = static_cast<std::size_t>(arguments.integer("rows"));
   std::optional<profile::Profile> old;  // read first: a wrong name must not cost a run
   if (arguments.has("against")) old = profile::load(arguments.text("against", ""));
   const profile::Profile taken = taken_profile(arguments);

@@ -1,5 +1,6 @@
 // The main of a program with commands: parses its arguments, finds the command by name and runs it.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,12 @@
 #include "command.h"
 
 namespace capibara::command {
+
+const Option& Arguments::option(const std::string& name) const {
+  const auto it = std::find_if(table.begin(), table.end(), [&](const Option& row) { return row.name == name; });
+  if (it == table.end()) throw RuntimeError(concat("this command has no option --", name));
+  return *it;
+}
 
 std::string Arguments::text(const std::string& name, const std::string& otherwise) const {
   const auto it = options.find(name);
@@ -29,6 +36,8 @@ int Arguments::integer(const std::string& name, int otherwise) const {
   return std::stoi(text);
 }
 
+int Arguments::integer(const std::string& name) const { return integer(name, std::stoi(option(name).standard)); }
+
 double Arguments::number(const std::string& name, double otherwise) const {
   const auto it = options.find(name);
   if (it == options.end()) return otherwise;
@@ -40,42 +49,83 @@ double Arguments::number(const std::string& name, double otherwise) const {
   return value;
 }
 
+double Arguments::number(const std::string& name) const { return number(name, std::stod(option(name).standard)); }
+
+void Arguments::refuse(const std::string& name) const {
+  throw UsageError{concat("--", name, " is written as ", option(name).value, ", got '", text(name, ""), "'")};
+}
+
+std::vector<std::pair<std::string, std::string>> Arguments::named_values(const std::string& name) const {
+  std::vector<std::pair<std::string, std::string>> values;
+  if (!has(name)) return values;
+  for (const std::string& part : split(text(name, ""), ',')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos || equals == 0) refuse(name);
+    const std::string own = part.substr(0, equals);
+    if (std::any_of(values.begin(), values.end(), [&](const auto& value) { return value.first == own; }))
+      throw UsageError{concat("--", name, " gives '", own, "' twice, got '", text(name, ""), "'")};
+    values.emplace_back(own, part.substr(equals + 1));
+  }
+  return values;
+}
+
+std::vector<std::pair<std::string, int64_t>> Arguments::named_numbers(const std::string& name, int64_t least) const {
+  std::vector<std::pair<std::string, int64_t>> numbers;
+  for (const auto& [own, value] : named_values(name)) {
+    int64_t number = 0;
+    const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (value.empty() || stop != value.data() + value.size() || error != std::errc{} || number < least) refuse(name);
+    numbers.emplace_back(own, number);
+  }
+  return numbers;
+}
+
 Arguments parse_arguments(const Command& command, const std::vector<std::string>& words) {
   Arguments arguments;
-  auto listed = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+  arguments.table = command.options;
+  const auto listed = [&](const std::string& name) {
+    return std::find_if(command.options.begin(), command.options.end(),
+                        [&](const Option& row) { return row.name == name; });
   };
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--") {
       arguments.words.insert(arguments.words.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
       break;
     }
-    if (words[i].size() == 2 && words[i][0] == '-' && listed(command.valued, words[i].substr(1))) {
-      if (i + 1 == words.size()) throw UsageError{concat(words[i], " needs a value")};
-      const std::string short_name = words[i].substr(1);
-      arguments.options[short_name] = words[++i];
-      continue;
-    }
-    if (words[i].rfind("--", 0) != 0) {
+    const bool is_long = words[i].starts_with("--");
+    const bool is_short =
+        words[i].size() == 2 && words[i][0] == '-' && listed(words[i].substr(1)) != command.options.end();
+    if (!is_long && !is_short) {
       arguments.words.push_back(words[i]);
       continue;
     }
-    const std::size_t equals = words[i].find('=');
-    const std::string name = words[i].substr(2, equals == std::string::npos ? equals : equals - 2);
-    if (listed(command.switches, name)) {
+    const std::size_t equals = is_long ? words[i].find('=') : std::string::npos;
+    const std::string written = words[i].substr(0, equals), name = written.substr(is_long ? 2 : 1);
+    const auto row = listed(name);
+    if (row == command.options.end()) throw UsageError{concat("unknown option ", written)};
+    if (row->value.empty()) {
+      if (equals != std::string::npos) throw UsageError{concat(written, " takes no value, got '", words[i], "'")};
       arguments.options[name] = "";
-    } else if (listed(command.valued, name)) {
-      if (equals != std::string::npos)
-        arguments.options[name] = words[i].substr(equals + 1);
-      else if (i + 1 < words.size())
-        arguments.options[name] = words[++i];
-      else
-        throw UsageError{concat("--", name, " needs a value")};
+    } else if (equals != std::string::npos) {
+      arguments.options[name] = words[i].substr(equals + 1);
+    } else if (i + 1 < words.size()) {
+      arguments.options[name] = words[++i];
     } else {
-      throw UsageError{concat("unknown option --", name)};
+      throw UsageError{concat(written, " needs a value")};
     }
   }
   return arguments;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts{""};
+  for (const char c : text) {
+    if (c == separator)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
 }
 
 std::string read_text(const std::string& path) {
@@ -94,36 +144,6 @@ std::string own_path() {
   const std::string path = resolved ? resolved : "";
   std::free(resolved);
   return path;
-}
-
-namespace {
-
-void print_help(const Command& command) {
-  std::printf("capibara %s %s\n%s\n", command.name, command.usage, command.doc);
-  for (const OptionRow& row : command.rows) {
-    const std::string option = concat("--", row.name, row.value.empty() ? "" : " ", row.value);
-    std::printf("  %-24s %s%s\n", option.c_str(), row.meaning.c_str(),
-                row.standard.empty() ? "" : concat(" (", row.standard, ")").c_str());
-  }
-}
-
-}  // namespace
-
-int help(const Arguments& arguments) {
-  if (arguments.words.size() > 1) throw UsageError{"expected at most one command"};
-  if (!arguments.words.empty()) {
-    const auto named = [&](const Command& command) { return arguments.words[0] == command.name; };
-    const auto it = std::find_if(commands().begin(), commands().end(), named);
-    if (it == commands().end()) throw UsageError{concat("unknown command '", arguments.words[0], "'")};
-    print_help(*it);
-    return 0;
-  }
-  std::printf("capibara COMMAND ...\n\n");
-  for (const Command& command : commands()) {
-    std::printf("  %s %s\n      %s\n", command.name, command.usage, command.doc);
-  }
-  std::printf("\nExit code: 0 success, 1 failures, 2 wrong command line.\n");
-  return 0;
 }
 
 namespace {
@@ -149,21 +169,22 @@ int run_program(int count, char** values) {
       if (!words.empty()) words.erase(words.begin());
       const auto own = std::find(words.begin(), words.end(), "--");  // arguments after it belong to another program
       if (std::find(words.begin(), own, "--help") != own) {
-        print_help(command);
+        std::printf("%s", help_text(command).c_str());
         return 0;
       }
       const int code = command.run(parse_arguments(command, words));
       if (words.empty() && count == 1) return 2;  // no command at all: the list is the answer, but not success
       return code;
     } catch (const UsageError& error) {
-      std::fprintf(stderr, "capibara %s: %s\nusage: capibara %s %s\n", command.name, error.message.c_str(),
-                   command.name, command.usage);
+      std::fprintf(stderr, "capibara %s: %s\n%s'capibara help %s' explains the options\n", command.name.c_str(),
+                   error.message.c_str(), usage_text(command).c_str(), command.name.c_str());
       return 2;
     } catch (const std::exception& error) {
       std::string_view message = error.what();  // often begins with the function's name, perhaps the command's
-      const std::string beginning = concat(command.name, ": ");
+      const std::string beginning = command.name + ": ";
       if (message.starts_with(beginning)) message.remove_prefix(beginning.size());
-      std::fprintf(stderr, "capibara %s: %.*s\n", command.name, static_cast<int>(message.size()), message.data());
+      std::fprintf(stderr, "capibara %s: %.*s\n", command.name.c_str(), static_cast<int>(message.size()),
+                   message.data());
       return 1;
     }
   }

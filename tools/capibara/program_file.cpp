@@ -2,7 +2,6 @@
 #include "program_file.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -43,18 +42,7 @@ bool is_program_name(const std::string& suffix) {
 
 Sizes sizes_of(const Arguments& arguments) {
   Sizes sizes;
-  const std::string text = arguments.text("sizes", "");
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::size_t equals = std::min(text.find('=', begin), end);
-    const char* const last = text.data() + end;
-    int64_t value = 0;
-    const auto [stop, error] = std::from_chars(std::min(text.data() + equals + 1, last), last, value);
-    if (equals == begin || stop != last || error != std::errc{} || value < 0)
-      throw UsageError{concat("--sizes is written as b=8,n=4, got '", text, "'")};
-    sizes[text.substr(begin, equals - begin)] = value;
-    begin = end + 1;
-  }
+  for (const auto& [name, size] : arguments.named_numbers("sizes", 0)) sizes[name] = size;
   return sizes;
 }
 

@@ -1,6 +1,7 @@
 // capibara run: runs a StableHLO file or an exported function on inputs from .npy files.
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 
 #include <capibara/config.h>
 #include <capibara/error.h>
@@ -34,8 +35,14 @@ int run(const Arguments& arguments) {
                               " in ", arguments.words[i + 1]));
     }
   }
-  const Arrays outputs =
-      file.exported ? file.exported->call_flat(inputs) : backend.compile(file.program)->execute(inputs, {});
+  const Arrays outputs = [&] {
+    auto waiting =
+        std::make_unique<Waiting>(concat(file.exported ? "compiling and running " : "compiling ", arguments.words[0]));
+    if (file.exported) return file.exported->call_flat(inputs);
+    const std::shared_ptr<Executable> executable = backend.compile(file.program);
+    waiting.reset();
+    return executable->execute(inputs, {});
+  }();
   const std::string folder = arguments.text("output", "");
   if (!folder.empty()) std::filesystem::create_directories(folder);
   for (std::size_t i = 0; i < outputs.size(); ++i) {

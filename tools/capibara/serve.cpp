@@ -503,18 +503,8 @@ class Service {
   training::BatchGenerator generator_;
 };
 
-std::vector<std::string> split_names(const std::string& text) {
-  std::vector<std::string> names;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    if (comma > at) names.push_back(text.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return names;
-}
-
-int64_t at_least(const Arguments& arguments, const std::string& name, int otherwise, int64_t least) {
-  const int64_t value = arguments.integer(name, otherwise);
+int64_t at_least(const Arguments& arguments, const std::string& name, int64_t least) {
+  const int64_t value = arguments.integer(name);
   if (value < least) throw UsageError{concat("--", name, ": expected ", least, " or more, got ", value)};
   return value;
 }
@@ -525,26 +515,27 @@ int serve(const Arguments& arguments) {
   if (arguments.words.size() > 1) throw UsageError{"one folder at most"};
   const std::string folder = arguments.words.empty() ? "build/demo" : arguments.words[0];
   training::BatchOptions options;
-  options.slots = at_least(arguments, "slots", 4, 1);
-  options.max_waiting = at_least(arguments, "queue", 64, 0);
-  const int64_t wanted = at_least(arguments, "capacity", 1024, 2);
-  const double seconds = arguments.number("timeout", 300);
+  options.slots = at_least(arguments, "slots", 1);
+  options.max_waiting = at_least(arguments, "queue", 0);
+  const int64_t wanted = at_least(arguments, "capacity", 2);
+  const double seconds = arguments.number("timeout");
   if (!(seconds > 0)) throw UsageError{concat("--timeout: expected more than 0 seconds, got ", seconds)};
-  const int port = arguments.integer("port", 8000);
+  const int port = arguments.integer("port");
   if (port < 0 || port > 65535) throw UsageError{concat("--port: expected 0 to 65535, got ", port)};
 
   const InterruptGuard guard({SIGINT, SIGTERM});
-  HttpServer server(arguments.text("address", "127.0.0.1"), port,
-                    {.hosts = split_names(arguments.text("hosts", "")),
-                     .max_body_bytes = 4 << 20,
-                     .what = "serve",
-                     .hosts_hint = "--hosts of capibara serve"});  // first: a port in use is said at once
+  HttpServer server(
+      arguments.text("address"), port,
+      {.hosts = arguments.has("hosts") ? split(arguments.text("hosts", ""), ',') : std::vector<std::string>{},
+       .max_body_bytes = 4 << 20,
+       .what = "serve",
+       .hosts_hint = "--hosts of capibara serve"});  // first: a port in use is said at once
   ServedModel served = open_model(folder);
   if (arguments.has("name")) served.name = arguments.text("name", "");
-  served.parameters = training::convert_weights(served.parameters, arguments.text("weights", "float32"));
+  served.parameters = training::convert_weights(served.parameters, arguments.text("weights"));
   const bool learned = served.model.config().positions == "learned";
   options.capacity = learned ? std::min(wanted, served.model.config().max_length) : wanted;
-  const Limits limits = {options.capacity, at_least(arguments, "max-tokens", 1024, 1), seconds};
+  const Limits limits = {options.capacity, at_least(arguments, "max-tokens", 1), seconds};
   const char* key = std::getenv("CAPIBARA_API_KEY");
   Service service(served, limits, options, key ? key : "");
   server.start([&](const HttpCall& call) { return service.answer(call); });

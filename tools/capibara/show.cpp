@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string_view>
 
 #include <capibara/partition.h>
@@ -24,26 +25,10 @@ int show_passes() {
   return 0;
 }
 
-// The parts of a text between separators.
-std::vector<std::string> cut_at(const std::string& text, char separator) {
-  std::vector<std::string> parts{""};
-  for (const char c : text) {
-    if (c == separator)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
-}
-
-// data=4,model=2
-NamedSharding mesh_of(const std::string& text) {
+NamedSharding mesh_of(const Arguments& arguments) {
   NamedSharding devices{"cpu", {}, {}, {}, ""};
-  for (const std::string& axis : cut_at(text, ',')) {
-    const std::vector<std::string> sides = cut_at(axis, '=');
-    const int size = sides.size() == 2 ? std::atoi(sides[1].c_str()) : 0;
-    if (size < 1) throw UsageError{"--mesh is written as data=4,model=2"};
-    devices.mesh.axis_names.push_back(sides[0]);
+  for (const auto& [name, size] : arguments.named_numbers("mesh", 1)) {
+    devices.mesh.axis_names.push_back(name);
     devices.mesh.axis_sizes.push_back(size);
   }
   for (int64_t i = 0; i < devices.mesh.size(); ++i) devices.devices.push_back(static_cast<int>(i));
@@ -53,10 +38,10 @@ NamedSharding mesh_of(const std::string& text) {
 // One entry for each input, one name for each dimension: data,model;-,data+model
 sharding::MaybeShardings shardings_of(const NamedSharding& devices, const std::string& text) {
   sharding::MaybeShardings shardings;
-  for (const std::string& input : cut_at(text, ';')) {
+  for (const std::string& input : split(text, ';')) {
     NamedSharding own = devices;
-    for (const std::string& dim : cut_at(input, ','))
-      own.spec.dims.push_back(dim.empty() || dim == "-" ? AxisList{} : cut_at(dim, '+'));
+    for (const std::string& dim : split(input, ','))
+      own.spec.dims.push_back(dim.empty() || dim == "-" ? AxisList{} : split(dim, '+'));
     for (std::size_t dim = 0; dim < own.spec.dims.size(); ++dim) own.parts(dim);  // raises for axes that do not exist
     shardings.push_back(std::move(own));
   }
@@ -65,7 +50,7 @@ sharding::MaybeShardings shardings_of(const NamedSharding& devices, const std::s
 
 std::string sharded_text(const Program& program, const Arguments& arguments) {
   sharding::MaybeShardings inputs;
-  if (arguments.has("mesh")) inputs = shardings_of(mesh_of(arguments.text("mesh", "")), arguments.text("in", ""));
+  if (arguments.has("mesh")) inputs = shardings_of(mesh_of(arguments), arguments.text("in", ""));
   const sharding::PartitionedProgram parts = sharding::partition(program, inputs);
   return parts.local.to_string() + "\n" + parts.text();
 }
@@ -81,11 +66,13 @@ int show(const Arguments& arguments) {
     Program program = read;
     if (arguments.has("lowered")) program = lower(program);
     if (arguments.has("after")) program = optimise(program, {.after = arguments.text("after", "")});
+    auto waiting = std::make_unique<Waiting>(concat("compiling ", arguments.words[0]));
     const std::string text = arguments.has("loops")       ? cpu::loops_text(program)
                              : arguments.has("sharded")   ? sharded_text(program, arguments)
                              : arguments.has("ir")        ? cpu::ir_text(program)
                              : arguments.has("stablehlo") ? to_stablehlo(program)
                                                           : program.to_string();
+    waiting.reset();
     std::printf("%s%s", text.c_str(), text.ends_with('\n') ? "" : "\n");
   }
   return 0;

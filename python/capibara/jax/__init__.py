@@ -150,9 +150,11 @@ def effects_barrier():
 
 
 from capibara.jax._array import complete as _complete  # noqa: E402
+from capibara._notebook import complete as _complete_notebook  # noqa: E402
 from capibara.jax._stage_methods import complete as _complete_stages  # noqa: E402
 
 _complete()
+_complete_notebook()
 _complete_stages()
 _core.register_node(_Slice, _Slice.tree_flatten, _Slice.tree_unflatten)
 _MESH, _SHARDING = ("P", "make_mesh", "set_mesh"), ("NamedSharding", "Shard")

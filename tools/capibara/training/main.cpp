@@ -7,7 +7,7 @@ namespace capibara::command {
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = [] {
     std::vector<Command> all = training_commands();
-    all.push_back({"help", "[COMMAND]", "Prints this list, or what is said of one command.", {}, {}, help});
+    all.push_back(help_command());
     return all;
   }();
   return table;

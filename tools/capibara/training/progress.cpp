@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <limits>
+#include <memory>
 
 #include <capibara/jit.h>
 #include <capibara/lax.h>
@@ -72,6 +73,7 @@ int train_visibly(const training::TrainingRun& run, training::Trainer& trainer) 
   std::vector<double> losses = run.losses();
   losses.resize(static_cast<std::size_t>(trainer.steps_done()), std::numeric_limits<double>::quiet_NaN());
   const int64_t first = trainer.steps_done();
+  auto compiling = std::make_unique<Waiting>("  compiling");  // until the first step is over
   auto start = std::chrono::steady_clock::now();
   double shown = -1, average = losses.empty() ? std::numeric_limits<double>::quiet_NaN() : losses.back();
   int64_t timed_from = first;
@@ -79,6 +81,7 @@ int train_visibly(const training::TrainingRun& run, training::Trainer& trainer) 
     losses.push_back(report.loss);
     if (std::isfinite(report.loss)) average = std::isfinite(average) ? 0.9 * average + 0.1 * report.loss : report.loss;
     if (report.step == first + 1) {  // the first step compiles
+      compiling.reset();
       std::printf("%s  compiled in %.1f s\n", live ? "\r" : "", seconds_since(start));
       std::fflush(stdout);
       start = std::chrono::steady_clock::now();
@@ -105,6 +108,7 @@ int train_visibly(const training::TrainingRun& run, training::Trainer& trainer) 
   std::printf("  peak: %.0f GFLOP/s, of a matmul of 1024 x 1024\n", peak);
   std::fflush(stdout);
   const bool finished = trainer.train(run.tokens(), {.last = run.first_held_out()}, on_step, &guard.interrupted());
+  compiling.reset();
   run.write_losses(losses);
   return finished ? 0 : guard.caught();
 }

@@ -14,10 +14,10 @@ constexpr int64_t capacity = 1024;
 
 training::GenerateOptions read_options(const Arguments& arguments) {
   training::GenerateOptions options;
-  options.max_new_tokens = arguments.integer("tokens", 200);
-  options.temperature = arguments.number("temperature", 0.8);
-  options.top_k = arguments.integer("top-k", 40);
-  options.seed = static_cast<uint64_t>(arguments.integer("seed", 0));
+  options.max_new_tokens = arguments.integer("tokens");
+  options.temperature = arguments.number("temperature");
+  options.top_k = arguments.integer("top-k");
+  options.seed = static_cast<uint64_t>(arguments.integer("seed"));
   return options;
 }
 
@@ -34,7 +34,7 @@ training::Trainer trained(const training::TrainingRun& run) {
 
 // The parameters of the newest checkpoint, with weights as --weights says.
 training::Parameters read_weights(const training::TrainingRun& run, const Arguments& arguments) {
-  return training::convert_weights(trained(run).parameters(), arguments.text("weights", "float32"));
+  return training::convert_weights(trained(run).parameters(), arguments.text("weights"));
 }
 
 void print_answer(const training::Generator& generator, const training::Tokenizer& tokenizer, const std::string& prompt,

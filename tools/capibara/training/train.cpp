@@ -15,17 +15,6 @@ namespace capibara::command {
 
 namespace {
 
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> parts;
-  std::size_t start = 0;
-  for (std::size_t comma = text.find(','); comma != std::string::npos; comma = text.find(',', start)) {
-    parts.push_back(text.substr(start, comma - start));
-    start = comma + 1;
-  }
-  parts.push_back(text.substr(start));
-  return parts;
-}
-
 constexpr char demo_prompt[] = "\"My dear Mr. Bennet,\" said";
 
 training::RunConfig demo_config() {
@@ -58,7 +47,7 @@ void read_options(const Arguments& arguments, training::RunConfig& config) {
   number("held-out", config.held_out);
   trainer.seed = static_cast<uint64_t>(arguments.integer("seed", static_cast<int>(trainer.seed)));
   trainer.optimizer = arguments.text("optimizer", trainer.optimizer);
-  if (arguments.has("layers")) model.layers = split_list(arguments.text("layers", ""));
+  if (arguments.has("layers")) model.layers = split(arguments.text("layers", ""), ',');
   if (arguments.has("bf16")) trainer.compute = DType::bfloat16;
   if (arguments.has("mesh")) trainer.mesh = training::training_mesh_from_text(arguments.text("mesh", ""));
   integer("num-workers", trainer.num_workers);
@@ -143,7 +132,7 @@ std::string shown(double value) {
   return text.str();
 }
 
-std::vector<OptionRow> option_rows(const std::string& folder) {
+std::vector<Option> training_options(const std::string& folder, const std::string& prompt) {
   const training::RunConfig config = demo_config();
   const training::LanguageModelConfig& model = config.model;
   const training::TrainerConfig& trainer = config.trainer;
@@ -172,8 +161,8 @@ std::vector<OptionRow> option_rows(const std::string& folder) {
        count(model.checkpoint_every_n_layers)},
       {"held-out", "SHARE", "of the tokens, at the end, that training does not see; 0 to 0.5", shown(config.held_out)},
       {"seed", "N", "of the parameters and of the order of the text", count(static_cast<int64_t>(trainer.seed))},
-      {"prompt", "TEXT", "that the sample at the end goes on from", ""},
-      {"bf16", "", "compute in bfloat16; parameters stay float32", "float32"},
+      {"prompt", "TEXT", "that the sample at the end goes on from", prompt},
+      {"bf16", "", "compute in bfloat16; parameters stay float32", ""},
       {"mesh", "AXES",
        "devices of data, fsdp, expert, sequence, stages and tensor, as data=2,fsdp=4; JAX_NUM_CPU_DEVICES "
        "says how many there are",
@@ -182,8 +171,8 @@ std::vector<OptionRow> option_rows(const std::string& folder) {
   };
 }
 
-std::vector<OptionRow> sampling_rows(bool with_prompt) {
-  std::vector<OptionRow> rows = {
+std::vector<Option> sampling_options(bool with_prompt) {
+  std::vector<Option> rows = {
       {"tokens", "N", "that are written", "200"},
       {"temperature", "X", "0: always the likeliest token", "0.8"},
       {"top-k", "N", "likeliest tokens that one is drawn from; 0: all", "40"},
@@ -192,14 +181,6 @@ std::vector<OptionRow> sampling_rows(bool with_prompt) {
   };
   if (with_prompt) rows.insert(rows.begin(), {"prompt", "TEXT", "that the text goes on from", "a new line"});
   return rows;
-}
-
-std::vector<std::string> names_of(const std::vector<OptionRow>& rows, bool switches) {
-  std::vector<std::string> names;
-  for (const OptionRow& row : rows) {
-    if (row.value.empty() == switches) names.push_back(row.name);
-  }
-  return names;
 }
 
 constexpr char demo_folder[] = "build/demo", train_folder[] = "capibara-run";
@@ -230,23 +211,31 @@ int train(const Arguments& arguments) {
 }
 
 std::vector<Command> training_commands() {
-  const std::vector<OptionRow> demo_rows = option_rows(demo_folder), train_rows = option_rows(train_folder),
-                               sample_rows = sampling_rows(true), chat_rows = sampling_rows(false);
   return {
-      {"demo", "[--folder FOLDER] [options of train]",
+      {"demo",
        "Trains a small language model on the text of the repository, in about two minutes, and samples from it.",
-       names_of(demo_rows, false), names_of(demo_rows, true), demo, demo_rows},
-      {"train", "TEXT [--folder FOLDER] [--steps N] [options]",
-       "Trains a language model on a file or folder of text; Ctrl-C, SIGTERM and SIGHUP save, and the same command "
-       "goes "
-       "on.",
-       names_of(train_rows, false), names_of(train_rows, true), train, train_rows},
-      {"sample", "[FOLDER] [--prompt TEXT] [--tokens N] [options]",
-       "Prints text that the model of a training run writes; the folder is build/demo by default.",
-       names_of(sample_rows, false), names_of(sample_rows, true), sample, sample_rows},
-      {"chat", "[FOLDER] [--tokens N] [options]",
-       "Reads lines and lets the model of a training run go on from each; the folder is build/demo by default.",
-       names_of(chat_rows, false), names_of(chat_rows, true), chat, chat_rows},
+       {{"", {"folder", "..."}}},
+       training_options(demo_folder, demo_prompt),
+       demo,
+       "A finished demo in the folder is replaced; an interrupted one goes on."},
+      {"train",
+       "Trains a language model on a file or folder of text.",
+       {{"TEXT", {"folder", "steps", "..."}}},
+       training_options(train_folder, "a new line"),
+       train,
+       "Ctrl-C, SIGTERM and SIGHUP save a checkpoint; the same command goes on from it."},
+      {"sample",
+       "Prints text that the model of a training run writes.",
+       {{"[FOLDER]", {"prompt", "tokens", "..."}}},
+       sampling_options(true),
+       sample,
+       concat("Without FOLDER: the run in ", demo_folder, ".")},
+      {"chat",
+       "Reads lines and lets the model of a training run go on from each.",
+       {{"[FOLDER]", {"tokens", "..."}}},
+       sampling_options(false),
+       chat,
+       concat("Without FOLDER: the run in ", demo_folder, ".")},
   };
 }
 
