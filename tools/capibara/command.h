@@ -54,7 +54,7 @@ struct UsageError {
 // One form of a command line.
 struct Form {
   std::string words;                      // what is required, in order
-  std::vector<std::string> options = {};  // names of further options; "..." stands for all that are left
+  std::vector<std::string> options = {};  // names of options; "..." stands for all that are left
   std::string end = {};                   // what follows the options
 };
 
@@ -64,7 +64,7 @@ struct Command {
   std::vector<Form> forms;
   std::vector<Option> options;
   int (*run)(const Arguments&);  // exit code: 0 success, 1 failures
-  std::string details = {};      // further sentences
+  std::string details = {};      // more sentences
 };
 
 // The commands of the program being linked.

@@ -1,15 +1,9 @@
-"""Writes docs/classes.md: the public members of the classes that users work with, as the public headers declare and explain them.
+"""Prints the documentation site's page of classes: the public members of those that users work with, as the public headers declare them."""
 
-Usage: tools/check/class_page.py --write
-"""
-
-import argparse
 import re
-import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "classes.md"
 
 # Subject: classes, each with its header.
 CLASSES = {
@@ -100,8 +94,7 @@ def of_users(lines):
 
 def page():
     lines = ["# Classes of C++", "",
-             "Written by `tools/check/class_page.py --write` from the public headers; do not edit. Functions and options are in "
-             "[cpp.md](cpp.md).", ""]
+             "What the public headers declare. Functions and options are in [the reference by header](cpp.md).", ""]
     for subject, classes in CLASSES.items():
         lines += [f"## {subject}", ""]
         for name, header in classes.items():
@@ -111,15 +104,5 @@ def page():
     return "\n".join(lines)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--write", action="store_true", help="write docs/classes.md")
-    if parser.parse_args().write:
-        PAGE.write_text(page())
-    elif not PAGE.exists() or PAGE.read_text() != page():
-        print("docs/classes.md is old: run tools/check/class_page.py --write")
-        sys.exit(1)
-
-
 if __name__ == "__main__":
-    main()
+    print(page(), end="")

@@ -1,7 +1,7 @@
-"""Keeps one sentence above every function of the public headers, and writes the C++ reference docs/cpp.md from them.
+"""Keeps one sentence above every function of the public headers; `page` makes the site's C++ reference of them.
 
 usage: tools/check/header_sentences.py           lists what is missing or differs; exit status 1 if anything does
-       tools/check/header_sentences.py --write   writes the sentences of the library's table into the headers, and docs/cpp.md
+       tools/check/header_sentences.py --write   writes the sentences of the library's table into the headers
 
 A function of the library's table has the table's sentence (read from docs/library.md, which a test keeps equal to the table):
 the comment above its first declaration begins with it, and may continue. Every other function has a sentence of its own.
@@ -17,7 +17,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "include" / "capibara"
-PAGE = ROOT / "docs" / "cpp.md"
 COLUMNS = 120
 # For authors of custom primitives; its records are described in docs/how-it-works.md.
 LEFT_OUT = {"primitive.h"}
@@ -291,8 +290,8 @@ def section(header):
 def page(all_headers):
     shown = [header for header in all_headers if header.functions]
     lines = ["# The C++ interface", "",
-             "Made by `tools/check/header_sentences.py --write` from the public headers. Overloads share a row; the option structs and",
-             "enumerations of a header are below its table. `#include <capibara/capibara.h>` includes the usual headers.", ""]
+             "What the public headers declare. Overloads share a row; the option structs and enumerations of a header are below its",
+             "table. `#include <capibara/capibara.h>` includes the usual headers.", ""]
     lines += [f"- [{title(header)}](#{re.sub(r'[^a-z0-9_-]', '', title(header))})" for header in shown]
     for header in shown:
         lines += section(header)
@@ -301,14 +300,11 @@ def page(all_headers):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="write the table's sentences into the headers, and docs/cpp.md")
+    parser.add_argument("--write", action="store_true", help="write the table's sentences into the headers")
     options = parser.parse_args()
     if options.write:
         write_sentences(headers(), table(), committed_table())
-        PAGE.write_text(page(headers()))
     found = problems(headers(), table())
-    if not PAGE.exists() or PAGE.read_text() != page(headers()):
-        found.append("docs/cpp.md is old: run tools/check/header_sentences.py --write")
     print("\n".join(found) if found else "every function has its sentence")
     return 1 if found else 0
 

@@ -4,6 +4,7 @@ Exit status 1 where Sphinx warns or a link, an anchor or a picture of the site d
 """
 
 import argparse
+import functools
 import html.parser
 import os
 import posixpath
@@ -16,6 +17,13 @@ from urllib.parse import unquote
 import pages
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tools" / "check"))
+
+import class_page  # noqa: E402
+import header_sentences  # noqa: E402
+
+# Pages made of the public headers, under the names that links give them; the tree does not hold them.
+MADE = {"docs/cpp.md": lambda: header_sentences.page(header_sentences.headers()), "docs/classes.md": class_page.page}
 # Pages outside of docs/, and long pages that become a folder with one page for each section.
 ADDED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 SPLIT = {"docs/cpp.md": "cpp", "docs/library.md": "library"}
@@ -35,16 +43,23 @@ CONTENTS = {
 LESSONS = sorted(path.stem for path in (ROOT / "examples").glob("[0-9]*.py"))
 
 
+@functools.cache
+def text_of(file):
+    """The Markdown of a page of the tree, or of one made."""
+    return MADE[file]() if file in MADE else (ROOT / file).read_text()
+
+
 def known_pages():
     """{path in the tree: file of the site}; `path#anchor` for the sections of split pages."""
     known = {str(path.relative_to(ROOT)): str(path.relative_to(ROOT / "docs"))
              for path in (ROOT / "docs").rglob("*") if path.suffix in (".md", ".svg", ".png")}
+    known |= {file: posixpath.relpath(file, "docs") for file in MADE}
     known |= ADDED | {"docs/README.md": "index.md", "docs": "index.md", "examples": "lessons/index.md"}
     for stem in LESSONS:
         known |= {f"examples/{stem}{end}": f"lessons/{stem}.md" for end in (".cpp", ".py")}
     for file, folder in SPLIT.items():
         known[file] = f"{folder}/index.md"
-        for title in pages.parts((ROOT / file).read_text())[1]:
+        for title in pages.parts(text_of(file))[1]:
             known[f"{file}#{pages.anchor_of(title)}"] = f"{folder}/{pages.page_name(title)}.md"
     return known
 
@@ -65,7 +80,7 @@ def split_pages():
     """{page: text} for the sections of long pages."""
     made = {}
     for file, folder in SPLIT.items():
-        head, sections = pages.parts((ROOT / file).read_text())
+        head, sections = pages.parts(text_of(file))
         names = [pages.page_name(title) for title in sections]
         rows = [f"| [{title}]({name}.md) |\n" for title, name in zip(sections, names)]
         made[f"{folder}/index.md"] = f"{head}\n| part |\n|---|\n{''.join(rows)}" + pages.contents({"": names})
@@ -76,8 +91,9 @@ def split_pages():
 def all_pages(output):
     """{file of the site: its Markdown}."""
     known = known_pages()
-    kept = {f"docs/{path.relative_to(ROOT / 'docs')}" for path in (ROOT / "docs").rglob("*.md")} - set(SPLIT) - LEFT_OUT
-    made = {known[file]: pages.with_tabs(pages.with_links((ROOT / file).read_text(), file, known)) for file in sorted(kept | set(ADDED))}
+    kept = {f"docs/{path.relative_to(ROOT / 'docs')}" for path in (ROOT / "docs").rglob("*.md")}
+    kept = (kept | set(MADE)) - set(SPLIT) - LEFT_OUT
+    made = {known[file]: pages.with_tabs(pages.with_links(text_of(file), file, known)) for file in sorted(kept | set(ADDED))}
     made["index.md"] += pages.contents(CONTENTS)
     return {**made, **lesson_pages(output), **split_pages()}
 
