@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
+COMMAND = os.environ.get("CAPIBARA_COMMAND", str(BUILD / "capibara"))
 PAGES = [ROOT / "docs" / f"{name}.md" for name in ("start", "tour", "guides", "coming-from", "sharp-bits")]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.environ.get("CAPIBARA_PYTHON_PATH", str(BUILD / "python")), "JAX_NUM_CPU_DEVICES": "8",
                "JAX_PLATFORMS": "cpu"}
@@ -278,3 +280,86 @@ def test_names_of_eigen_mean_the_same(tmp_path):
     lines = [json.loads(line) for line in run_cpp("\n".join(program) + "\n", tmp_path, "-I", eigen).splitlines()]
     without_shapes = [[[[], values] for _, values in part] for part in (lines[:len(table)], lines[len(table):])]
     assert different(table, *without_shapes) == []
+
+
+# ---- excerpts: blocks of other pages, which run on values that are made here ----
+
+NAMES = "import capibara.jax as jax\nimport capibara.jax.numpy as jnp\nfrom capibara.jax import lax\nfrom capibara import kernels\n"
+KEYED = NAMES + "key = jax.random.key(0)\nnormal = lambda *shape: jax.random.normal(key, shape)\n"
+SHARDED = NAMES + "from capibara.jax.sharding import NamedSharding, PartitionSpec as P\n"
+EXCERPTS = {
+    ("README.md", ""): "",
+    ("docs/kernels.md", ""): KEYED + "x, scale, bias = normal(3, 8), normal(8), normal(8)\n",
+    ("docs/kernels.md", "Attention"): KEYED + "q = k = v = normal(1, 2, 256, 16)\nattention_mask = jnp.ones((1, 1, 256, 256), bool)\n"
+                                              "bias = normal(1, 2, 256, 256)\nids = jnp.zeros((1, 256), jnp.int32)\n",
+    ("docs/kernels.md", "Mixtures of experts"):
+        KEYED + "tokens, gate = normal(64, 16), normal(16, 32)\nup = gate_weights = normal(32, 16, 24)\ndown = normal(32, 24, 16)\n"
+                "x, weights, group_sizes = normal(6, 16), normal(3, 16, 5), jnp.array([1, 2, 3])\n",
+    ("docs/kernels.md", "Vector quantization"): KEYED + "inputs, codebook = normal(2000, 4), normal(16, 4)\n",
+    ("docs/kernels.md", "Spiking neurons"): KEYED + "inputs = normal(10, 3)\n",
+    ("docs/kernels.md", "Recurrences"):
+        KEYED + "u = delta = z = normal(2, 128, 4)\nA, D, A_heads = -jnp.exp(normal(4, 3)), normal(4), -jnp.exp(normal(4))\nB = C = normal(2, 128, 3)\nB_groups = C_groups = normal(2, 128, 1, 3)\n"
+                "ids = jnp.zeros((2, 128), jnp.int32)\nx, dt, a, b = normal(2, 128, 4, 8), jnp.abs(normal(2, 128, 4)), normal(5, 2), normal(5, 2)\n",
+    ("docs/models.md", ""): "",
+    ("docs/processes.md", ""): "import numpy as np\ngrads = np.ones(3)\n",
+    ("docs/python.md", ""): "",
+    ("docs/sharding.md", ""): SHARDED + "batch = jnp.ones((8, 4))\nstep = lambda w, x: lax.psum((w * x).sum(), 'data')\n",
+    ("docs/sharding.md", "Models on meshes"): SHARDED + "params = {'attention': {'query': {'kernel': jnp.ones((16, 16))}}}\n",
+    ("docs/sharding.md", "Explicit axes: shardings in types"): SHARDED + "batch, w = jnp.ones((8, 4)), jnp.ones((4, 2))\ng = lambda x: x * 2\n",
+    ("docs/training.md", "On several devices"):
+        "import numpy as np\nfrom capibara import training\nmodel = training.LanguageModel(vocabulary=64, width=32, layers=['attention+mlp'])\n"
+        "tokens = np.zeros((8, 65), np.int32)\n",
+}
+
+
+def excerpts(file, language):
+    """{title: text} of the parts of a page that have blocks; the title of what is before the first section is empty."""
+    head, *parts = re.split(r"^## ", (ROOT / file).read_text(), flags=re.MULTILINE)
+    named = {"": head, **{part.partition("\n")[0]: part for part in parts}}
+    return {title: "".join(blocks(part, language)) for title, part in named.items() if blocks(part, language)}
+
+
+def pages_with(language):
+    files = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")) if path not in PAGES)]
+    return {(file, title) for file in files for title in excerpts(file, language)}
+
+
+def test_every_block_of_python_on_every_page_runs():
+    assert pages_with("python") == set(EXCERPTS)
+
+
+@pytest.mark.parametrize("file, title", EXCERPTS)
+def test_excerpts_in_python_run(file, title, tmp_path):
+    (tmp_path / "program.py").write_text(EXCERPTS[file, title] + excerpts(file, "python")[title])
+    processes = [COMMAND, "launch", "-n", 2, "--"] if "distributed.initialize" in excerpts(file, "python")[title] else []
+    if processes and not shutil.which("mpirun"):
+        pytest.skip("no mpirun")
+    run([*processes, sys.executable, "program.py"], tmp_path)
+
+
+EXCERPTS_CPP = {
+    ("README.md", ""): "",
+    ("docs/kernels.md", ""): "Array x = jnp::ones({3, 8}), scale = jnp::ones({8}), bias = jnp::ones({8});\n",
+    ("docs/models.md", ""): "",
+    ("docs/sharding.md", ""): "Array batch = jnp::ones({8, 4});\n"
+                              "auto step = [](const Arrays& in) { return Arrays{lax::psum(jnp::sum(in[0] * in[1]), {\"data\"})}; };\n",
+    ("docs/sharding.md", "Explicit axes: shardings in types"): "Array y = jnp::ones({8, 4});\n",
+    ("docs/training.md", "On several devices"): "const training::LanguageModel model({.vocabulary = 64, .width = 32});\n",
+}
+
+
+def test_every_block_of_cpp_on_every_page_runs():
+    assert pages_with("cpp") == set(EXCERPTS_CPP)
+
+
+@pytest.mark.slow
+def test_excerpts_in_cpp_run(tmp_path):
+    text, calls, included = [], [], {"#include <capibara/capibara.h>", "#include <capibara/training.h>", "#include <iostream>"}
+    for number, ((file, title), values) in enumerate(EXCERPTS_CPP.items()):
+        excerpt = excerpts(file, "cpp")[title]
+        included |= set(re.findall(r"^#include .*", excerpt, re.MULTILINE))
+        outside, inside = taken_apart(re.sub(r"^#include .*\n|^namespace (?:jax|lax) = .*\n", "", excerpt, flags=re.MULTILINE))
+        text += [f"namespace excerpt_{number} {{  // {file}, {title}", outside, "void run() {", values + inside, "}", "}"]
+        calls.append(f"  excerpt_{number}::run();")
+    names = "using namespace capibara;\nnamespace jnp = jax::numpy;\nnamespace lax = jax::lax;\n"
+    run_cpp("\n".join([*sorted(included), names, *text, "int main() {", *calls, "}", ""]), tmp_path)

@@ -33,7 +33,7 @@ std::string request(int port, const std::string& line, const std::string& header
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(connection.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     throw RuntimeError(concat("top: nothing listens on 127.0.0.1:", port, " (", std::strerror(errno),
-                              "); start the program with CAPIBARA_MONITOR=", port, ", or a TPUMonitor in it"));
+                              "); start the program with CAPIBARA_MONITOR=", port, ", or a Monitor in it"));
   }
   std::string answer;
   char block[4096];

@@ -16,7 +16,7 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
-pygments_style, pygments_dark_style = "friendly", "monokai"
+pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
 highlight_language = "none"
 copybutton_exclude = ".linenos, .gp, .go"
 # Programs for several languages in one block and jaxprs have no lexer of their own.

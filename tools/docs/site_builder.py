@@ -113,6 +113,28 @@ def write_pages(folder, output):
     return sum(page.endswith(".md") for page in made)
 
 
+# What the theme leaves to readers of screens: levels and names of its parts, keyboard access to what scrolls.
+READABLE = {'<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+            '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
+            '<aside class="toc-drawer': '<aside aria-label="Sections" class="toc-drawer',
+            '<th class="head"><p></p></th>': '<td></td>',
+            '<table class="docutils': '<table tabindex="0" class="docutils',
+            '<div id="search-results">': '<h1>Search</h1><div id="search-results">'}
+
+
+def readable(text):
+    """A page of the site as screen readers and keyboards need it."""
+    for before, after in READABLE.items():
+        text = text.replace(before, after)
+    return re.sub(r"<pre(?=[ >])", '<pre tabindex="0"', text)
+
+
+def make_readable(folder):
+    """Applies `readable` to the pages that Sphinx has just written."""
+    for file in folder.rglob("*.html"):
+        file.write_text(readable(file.read_text()))
+
+
 class Links(html.parser.HTMLParser):
     """The anchors of a page, what it links to, and pictures without a text in their place."""
 
@@ -174,6 +196,7 @@ def main():
                            options.out / "sphinx", options.out / "pages", options.out / "html"])
     if done.returncode:
         sys.exit("sphinx-build failed: its warnings above name the page and the line")
+    make_readable(options.out / "html")
     count, broken = broken_links(options.out / "html")
     print(*broken, sep="\n", end="\n" if broken else "")
     print(f"{written} pages, {count} links between them, {len(broken)} broken: {options.out / 'html' / 'index.html'}")
