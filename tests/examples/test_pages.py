@@ -290,24 +290,29 @@ SHARDED = NAMES + "from capibara.jax.sharding import NamedSharding, PartitionSpe
 EXCERPTS = {
     ("README.md", ""): "",
     ("docs/kernels.md", ""): KEYED + "x, scale, bias = normal(3, 8), normal(8), normal(8)\n",
-    ("docs/kernels.md", "Attention"): KEYED + "q = k = v = normal(1, 2, 256, 16)\nattention_mask = jnp.ones((1, 1, 256, 256), bool)\n"
-                                              "bias = normal(1, 2, 256, 256)\nids = jnp.zeros((1, 256), jnp.int32)\n",
+    ("docs/kernels.md", "Attention"):
+        KEYED + "q = k = v = normal(1, 2, 256, 16)\nattention_mask = jnp.ones((1, 1, 256, 256), bool)\n"
+                "bias = normal(1, 2, 256, 256)\nids = jnp.zeros((1, 256), jnp.int32)\n",
     ("docs/kernels.md", "Mixtures of experts"):
         KEYED + "tokens, gate = normal(64, 16), normal(16, 32)\nup = gate_weights = normal(32, 16, 24)\ndown = normal(32, 24, 16)\n"
                 "x, weights, group_sizes = normal(6, 16), normal(3, 16, 5), jnp.array([1, 2, 3])\n",
     ("docs/kernels.md", "Vector quantization"): KEYED + "inputs, codebook = normal(2000, 4), normal(16, 4)\n",
     ("docs/kernels.md", "Spiking neurons"): KEYED + "inputs = normal(10, 3)\n",
     ("docs/kernels.md", "Recurrences"):
-        KEYED + "u = delta = z = normal(2, 128, 4)\nA, D, A_heads = -jnp.exp(normal(4, 3)), normal(4), -jnp.exp(normal(4))\nB = C = normal(2, 128, 3)\nB_groups = C_groups = normal(2, 128, 1, 3)\n"
-                "ids = jnp.zeros((2, 128), jnp.int32)\nx, dt, a, b = normal(2, 128, 4, 8), jnp.abs(normal(2, 128, 4)), normal(5, 2), normal(5, 2)\n",
+        KEYED + "u = delta = z = normal(2, 128, 4)\nA, D, A_heads = -jnp.exp(normal(4, 3)), normal(4), -jnp.exp(normal(4))\n"
+                "B = C = normal(2, 128, 3)\nB_groups = C_groups = normal(2, 128, 1, 3)\n"
+                "ids = jnp.zeros((2, 128), jnp.int32)\n"
+                "x, dt, a, b = normal(2, 128, 4, 8), jnp.abs(normal(2, 128, 4)), normal(5, 2), normal(5, 2)\n",
     ("docs/models.md", ""): "",
     ("docs/processes.md", ""): "import numpy as np\ngrads = np.ones(3)\n",
     ("docs/python.md", ""): "",
     ("docs/sharding.md", ""): SHARDED + "batch = jnp.ones((8, 4))\nstep = lambda w, x: lax.psum((w * x).sum(), 'data')\n",
     ("docs/sharding.md", "Models on meshes"): SHARDED + "params = {'attention': {'query': {'kernel': jnp.ones((16, 16))}}}\n",
-    ("docs/sharding.md", "Explicit axes: shardings in types"): SHARDED + "batch, w = jnp.ones((8, 4)), jnp.ones((4, 2))\ng = lambda x: x * 2\n",
+    ("docs/sharding.md", "Explicit axes: shardings in types"):
+        SHARDED + "batch, w = jnp.ones((8, 4)), jnp.ones((4, 2))\ng = lambda x: x * 2\n",
     ("docs/training.md", "On several devices"):
-        "import numpy as np\nfrom capibara import training\nmodel = training.LanguageModel(vocabulary=64, width=32, layers=['attention+mlp'])\n"
+        "import numpy as np\nfrom capibara import training\n"
+        "model = training.LanguageModel(vocabulary=64, width=32, layers=['attention+mlp'])\n"
         "tokens = np.zeros((8, 65), np.int32)\n",
 }
 
