@@ -19,6 +19,16 @@ target_compile_options(capibara_contract_products INTERFACE -ffp-contract=fast)
 function(capibara_hide_symbols target)
   target_link_options(${target} PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/module_symbols.map)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/module_symbols.map)
+  capibara_make_portable(${target})
+endfunction()
+
+# With CAPIBARA_PORTABLE, the libstdc++ and the glibc of another Linux system may be older than those here.
+function(capibara_make_portable target)
+  if(CAPIBARA_PORTABLE)
+    target_link_options(${target} PRIVATE -static-libstdc++)
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/arc4random.cpp)
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/cmake/arc4random.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
 endfunction()
 
 # A source with flags of its own or with SKIP_UNITY_BUILD_INCLUSION is compiled alone; so are files in the build folder.

@@ -51,6 +51,7 @@ file(GLOB CAPIBARA_CURL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/io/h
 file(GLOB CAPIBARA_MPI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/core/processes/mpi/*.cpp)
 file(GLOB CAPIBARA_CPU_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/llvm/*.cpp)
 file(GLOB CAPIBARA_COMMAND_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/capibara/*.cpp)
+set(CAPIBARA_COMMAND_MAIN ${PROJECT_SOURCE_DIR}/tools/capibara/main.cpp)
 # The commands that train, which the program of the demo has too, and its main.
 file(GLOB CAPIBARA_TRAINING_COMMANDS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/capibara/training/*.cpp)
 set(CAPIBARA_DEMO_MAIN ${PROJECT_SOURCE_DIR}/tools/capibara/training/main.cpp)

@@ -15,7 +15,8 @@ def run(*arguments, folder=ROOT, environment=None, **options):
 
 def test_help_lists_every_verb():
     text = run("help").stdout
-    for verb in ("demo", "test", "golden", "jaxtests", "build", "bench", "sanitize", "fuzz", "emulate", "lint", "help"):
+    for verb in ("demo", "test", "golden", "jaxtests", "build", "bench", "sanitize", "fuzz", "emulate", "wheel", "package", "release",
+                 "lint", "help"):
         assert re.search(rf"^  {verb}\b", text, re.MULTILINE), verb
 
 

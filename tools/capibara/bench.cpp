@@ -17,9 +17,7 @@ bool exists(const std::string& path) { return access(path.c_str(), R_OK) == 0; }
 std::string source_tree() {
   const std::string suite = "/benchmarks/bench.py";
   if (exists("." + suite)) return ".";
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-  std::string folder(path, length > 0 ? static_cast<std::size_t>(length) : 0);
+  std::string folder = own_path();
   while (!folder.empty()) {
     folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.find_last_of('/'));
     if (exists(folder + suite)) return folder;

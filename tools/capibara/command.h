@@ -76,6 +76,15 @@ Command help_command();
 std::string usage_text(const Command& command);
 std::string help_text(const Command& command);  // usage, sentences, and each option with its meaning and default
 
+// Where the program is when it runs inside of another one, such as Python: the file that starts it, and the folder of
+// its data. Both are empty in a program of its own.
+struct Installation {
+  std::string program, data;
+};
+void set_installation(const Installation& place);
+// The path of a file of the installation, or of the source tree.
+std::string data_file(const std::string& name);
+
 // Runs the command named by the arguments of main; returns the exit code.
 int run_program(int count, char** values);
 // How the user called the program, for hints.
@@ -87,7 +96,7 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
 // The parts of a text between separators; one empty part for an empty text.
 std::vector<std::string> split(const std::string& text, char separator);
 std::string read_text(const std::string& path);  // raises ValueError
-std::string own_path();                          // path of this executable
+std::string own_path();                          // path of this program
 const char* python_name();                       // CAPIBARA_PYTHON, or python3
 
 int show(const Arguments& arguments);

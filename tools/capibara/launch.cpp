@@ -212,7 +212,7 @@ int run_group(const Group& group, int restart, bool& stopped) {
   const LaunchFolder folder;
   set_variables(group, restart);
   std::vector<std::string> words = launcher(group, folder.path());
-  words.insert(words.end(), {fs::read_symlink("/proc/self/exe").string(), "launch", "--member", "--"});
+  words.insert(words.end(), {own_path(), "launch", "--member", "--"});
   words.insert(words.end(), group.program.begin(), group.program.end());
   Run run(words, group, folder.lock());
   const int code = run.finish();

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <iterator>
 
+#include <unistd.h>
+
 #include <capibara/error.h>
 #include <capibara/version.h>
 
@@ -139,11 +141,35 @@ const char* python_name() {
   return named && *named ? named : "python3";
 }
 
-std::string own_path() {
-  char* resolved = realpath("/proc/self/exe", nullptr);
-  const std::string path = resolved ? resolved : "";
-  std::free(resolved);
-  return path;
+namespace {
+
+std::string resolved(const std::string& path) {
+  char* found = realpath(path.c_str(), nullptr);
+  std::string result = found ? found : "";
+  std::free(found);
+  return result;
+}
+
+Installation installation;
+
+}  // namespace
+
+void set_installation(const Installation& place) { installation = place; }
+
+std::string own_path() { return resolved(installation.program.empty() ? "/proc/self/exe" : installation.program); }
+
+std::string data_file(const std::string& name) {
+  const std::string program = own_path();
+  const std::string beside = program.substr(0, program.find_last_of('/') + 1);
+  std::string first;
+  for (const std::string& folder :
+       {installation.data, beside + "../share/capibara", std::string(CAPIBARA_EXAMPLES_FOLDER)}) {
+    if (folder.empty()) continue;
+    const std::string path = concat(folder, folder == CAPIBARA_EXAMPLES_FOLDER ? "/data/" : "/", name);
+    if (access(path.c_str(), R_OK) == 0) return path;
+    if (first.empty()) first = path;
+  }
+  return first;  // whoever opens it says that it is missing
 }
 
 namespace {

@@ -32,8 +32,8 @@ LEFT_OUT = {"docs/README.md"}  # the list of pages, which the side bar shows
 CONTENTS = {
     "Start": ["start", "tour", "lessons/index"],
     "Guides": ["guides", "coming-from", "sharp-bits", "errors"],
-    "By subject": ["python", "jax-plugin", "cpu", "accelerators", "sharding", "processes", "kernels", "training", "serving", "models",
-                   "operate", "files", "objects", "Lessons in C <lessons-objects>", "foreign", "tpu", "tpu-kernels",
+    "By subject": ["packages", "python", "jax-plugin", "cpu", "accelerators", "sharding", "processes", "kernels", "training", "serving",
+                   "models", "operate", "files", "objects", "Lessons in C <lessons-objects>", "foreign", "tpu", "tpu-kernels",
                    "Facts of TPUs <tpu-facts>"],
     "Reference": ["library/index", "cpp/index", "classes", "primitives", "ignored"],
     "Performance": ["performance", "performance/x86_64", "performance/aarch64", "kernels-measured", "cpu_math"],

@@ -19,7 +19,7 @@ constexpr char demo_prompt[] = "\"My dear Mr. Bennet,\" said";
 
 training::RunConfig demo_config() {
   training::RunConfig config;
-  config.text = std::string(CAPIBARA_EXAMPLES_FOLDER) + "/data/pride_and_prejudice.txt";
+  config.text = data_file("pride_and_prejudice.txt");
   config.model.vocabulary = 512;
   config.model.width = 128;
   config.model.layers = {"attention+mlp", "mamba+mlp", "attention+moe"};
