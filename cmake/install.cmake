@@ -34,7 +34,7 @@ install(FILES ${CAPIBARA_PAGES}/copyright ${CAPIBARA_PAGES}/changelog.gz ${CAPIB
 
 foreach(module capibara_lapack capibara_cpu capibara_pjrt capibara_mpi capibara_http)
   if(TARGET ${module})
-    install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(TARGETS ${module} LIBRARY DESTINATION ${CAPIBARA_MODULE_FOLDER})
   endif()
 endforeach()
 if(TARGET capibara_command)
@@ -74,6 +74,8 @@ set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libopenblas0-pthread | libopenblas0")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libcurl4, libopenmpi3, openmpi-bin, g++, cmake, pkgconf")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION TRUE)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+file(WRITE ${CMAKE_BINARY_DIR}/generated/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/generated/triggers)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
     WORLD_READ WORLD_EXECUTE)
 include(CPack)

@@ -78,7 +78,7 @@ License: Apache-2.0
  On Debian systems, the full text of the Apache License, Version 2.0, is in
  /usr/share/common-licenses/Apache-2.0.
 
-Files: usr/lib/libcapibara_cpu.so
+Files: usr/lib/capibara/libcapibara_cpu.so
 Copyright: The authors of capibara, and the LLVM contributors
 License: Apache-2.0 with LLVM exception
  The code generator of LLVM is linked into this file. On Debian systems, the
