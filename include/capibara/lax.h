@@ -19,7 +19,7 @@ using Arrays = std::vector<Array>;
 Array neg(const Array& x);
 // -1, 0 or 1; x / |x| of complex numbers.
 Array sign(const Array& x);
-// The greatest integer not above x.
+// The largest integer not above x.
 Array floor(const Array& x);
 // The least integer not below x.
 Array ceil(const Array& x);
@@ -379,7 +379,7 @@ Array reduce_window(const Array& operand, const Array& init_value,
 Shape reduce_window_shape_tuple(const Shape& operand_shape, const Ints& window_dimensions, const Ints& strides,
                                 const Padding& padding, const Ints& base_dilation = {},
                                 const Ints& window_dilation = {});
-// The pairs of paddings that VALID, SAME or SAME_LOWER stand for.
+// The pairs of paddings for VALID, SAME or SAME_LOWER.
 Padding padtype_to_pads(const Shape& in_shape, const Shape& window_shape, const Ints& strides,
                         const std::string& padding);
 // The sum of each window.
@@ -415,7 +415,7 @@ Array sort(const Array& x, const SortOptions& options = {});
 Arrays sort(const Arrays& operands, const SortOptions& options = {});
 // Sorts keys along a dimension and reorders values with them.
 std::pair<Array, Array> sort_key_val(const Array& keys, const Array& values, const SortOptions& options = {});
-// The k greatest elements along an axis and their positions.
+// The k largest elements along an axis and their positions.
 std::pair<Array, Array> top_k(const Array& x, int64_t k, int64_t axis = -1);
 struct ApproxTopKOptions {
   int64_t reduction_dimension = -1;
@@ -423,7 +423,7 @@ struct ApproxTopKOptions {
   int64_t reduction_input_size_override = -1;
   bool aggregate_to_topk = true;
 };
-// The k greatest elements, approximately on some devices.
+// The k largest elements, approximately on some devices.
 std::pair<Array, Array> approx_max_k(const Array& x, int64_t k, const ApproxTopKOptions& options = {});
 // The k least elements, approximately on some devices.
 std::pair<Array, Array> approx_min_k(const Array& x, int64_t k, const ApproxTopKOptions& options = {});

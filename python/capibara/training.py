@@ -391,7 +391,7 @@ class Trainer:
     def _save_at_interruption(self):
         if self.folder:
             self.save()
-            said = f"saved in {Path(self.folder) / 'checkpoints'}; the same call goes on from there"
+            said = f"saved in {Path(self.folder) / 'checkpoints'}; the same call continues from there"
         else:
             said = "nothing is saved, since the trainer has no folder"
         print(f"\nTrainer: stopped after step {self.steps_done}; {said}", file=sys.stderr, flush=True)

@@ -49,7 +49,7 @@ const library::Signature& signature_of(LibraryFunction& function) {
   if (!function.parsed) {
     function.parsed = new library::Signature(function.record->signature);
     if (function.parsed->parameters().size() > max_parameters)
-      throw InternalError(concat(function.record->name, " has more parameters than a call can tell apart"));
+      throw InternalError(concat(function.record->name, " has more parameters than a call can distinguish"));
   }
   return *function.parsed;
 }

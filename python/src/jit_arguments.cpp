@@ -53,7 +53,7 @@ Arrays argument_arrays(nb::handle function, const JitCall& call, const std::vect
                  " as an abstract array. The problematic value is of type ",
                  nb::cast<std::string>(nb::str(object.type())), " and was passed to the function at path ",
                  nb::cast<std::string>(name(function, numbered_arguments(call), i)),
-                 ".\nHint: an argument that is no array must be named in static_argnums or static_argnames."));
+                 ".\nHint: an argument that is not an array must be named in static_argnums or static_argnames."));
     }
   }
   return arrays;

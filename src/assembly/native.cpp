@@ -20,7 +20,7 @@ namespace {
 constexpr BackendFamily native_backends[] = {cpu_family, reference_family};
 
 [[noreturn]] void refuse_partition() {
-  throw NotImplementedError("the demo's program runs on one device; build/capibara, of './run build', knows meshes");
+  throw NotImplementedError("the demo's program runs on one device; build/capibara, of './run build', supports meshes");
 }
 
 void warn_of(const char* variable) {

@@ -113,7 +113,7 @@ void require_matrix(std::span<const ArrayType> types, int64_t inputs) {
   const bool vectors = format == Format::vectors, bytes = codes.dtype == DType::uint8;
   if (codes.rank() != (vectors ? 3 : 2) || !(bytes || codes.dtype == (vectors ? DType::uint16 : DType::int8))) {
     refuse("codes",
-           vectors ? "uint8 or uint16[outputs,vectors,stages] beside a codebook"
+           vectors ? "uint8 or uint16[outputs,vectors,stages] with a codebook"
                    : "int8[outputs,inputs] or uint8[outputs,bytes]",
            codes);
   }

@@ -138,7 +138,7 @@ std::vector<Finding> diagnose(const DiagnosisOptions& options) {
   const std::vector<std::string> chips = pci_chips(root), nodes = device_nodes(root);
   if (chips.empty()) {
     findings.push_back({"PCI", "missing", "no TPU on the PCI bus",
-                        "this machine is no TPU VM; programs run on its CPU or GPU, plans work everywhere"});
+                        "this machine is not a TPU VM; programs run on its CPU or GPU, plans work everywhere"});
   } else {
     findings.push_back({"PCI", "ok", concat(chips.size(), " x ", chips[0]), ""});
   }
@@ -176,7 +176,7 @@ std::vector<Finding> diagnose(const DiagnosisOptions& options) {
     else
       findings.push_back({"metadata", "ok", concat(type, worker.empty() ? "" : concat(", worker ", worker)), ""});
   } else {
-    findings.push_back({"metadata", "note", "not a machine of Google: its metadata server is not asked", ""});
+    findings.push_back({"metadata", "note", "not a Google machine: no metadata server is queried", ""});
   }
   look_at_environment(findings);
   const std::string pages = text_of(root + "/sys/kernel/mm/transparent_hugepage/enabled");
@@ -200,7 +200,7 @@ std::string summary(const std::vector<Finding>& findings) {
     if (finding.state == "problem") problems += (problems.empty() ? "" : "; ") + finding.text;
   }
   if (chips.empty()) return concat("no TPU here", problems.empty() ? "" : concat("; ", problems));
-  return concat("TPU: ", chips, problems.empty() ? ", nothing stands in its way" : concat("; ", problems));
+  return concat("TPU: ", chips, problems.empty() ? ", nothing prevents it" : concat("; ", problems));
 }
 
 }  // namespace capibara::tpu

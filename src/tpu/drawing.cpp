@@ -69,7 +69,7 @@ std::string schedule_drawing(const std::vector<double>& timeline, double limit) 
 
 std::string compiled_html(const MemoryPlan& memory, const StepPlan& step, const Slice& slice,
                           const CompiledProgram& program) {
-  std::string page = "<h2>Modelled beside compiled, the whole step</h2>";
+  std::string page = "<h2>Modelled and compiled, the whole step</h2>";
   if (!program.done) return concat(page, "<p>Not compiled: ", escaped(program.problem), "</p>");
   page += concat("<p class='origin'>Compiled for ", slice.topology(), " by libtpu in ", number(program.seconds, 1),
                  " s; nothing was run on a TPU.</p><div class='wide'><table><tr><th></th><th>modelled</th>"

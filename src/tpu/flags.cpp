@@ -52,7 +52,7 @@ struct Story {
 };
 constexpr Story kStories[] = {
     {"xla_tpu_enable_data_parallelism",
-     "no compiler has it: it stands in documents only; data parallelism comes from shardings"},
+     "no compiler has it: it appears in documents only; data parallelism comes from shardings"},
     {"xla_gpu_enable_triton_softmax_fusion", "a flag of GPUs that XLA has removed"},
     {"megascale_abort_on_hangs", "a flag of the multi-slice runtime, not of the compiler"},
     {"megascale_grpc_premap_memory_bytes", "a flag of the multi-slice runtime, not of the compiler"},

@@ -187,7 +187,7 @@ std::string plan_html(const Training& training, const std::vector<Candidate>& ot
   if (whole) page += compiled_html(memory, step, training.slice, *whole);
   if (!compiled.empty()) {
     page +=
-        "<h2>Modelled beside compiled, matmuls</h2><table><tr><th>operation</th><th>modelled</th><th>compiled by "
+        "<h2>Modelled and compiled, matmuls</h2><table><tr><th>operation</th><th>modelled</th><th>compiled by "
         "libtpu</th><th>ratio</th></tr>";
     for (const CompiledFigure& figure : compiled) {
       page += concat("<tr><td>", escaped(figure.name), "</td><td>", number(figure.modelled, 3), "</td><td>",
@@ -196,7 +196,7 @@ std::string plan_html(const Training& training, const std::vector<Candidate>& ot
     page += "</table>";
   } else if (!whole) {
     page +=
-        "<h2>Modelled beside compiled</h2><p>No compiled figures: give --compile or --cycles where libtpu is installed "
+        "<h2>Modelled and compiled</h2><p>No compiled figures: give --compile or --cycles where libtpu is installed "
         "(x86_64 "
         "alone).</p>";
   }

@@ -25,7 +25,7 @@ Linearized linearize_flat(const FlatFunction& function, std::span<const Array> p
     if (trace->unknown(jvp.primals[i])) {
       throw ValueError(
           concat("linearize: output ", i, " of type ", to_string(jvp.primals[i].type()),
-                 " cannot be told from its tangent: the function uses an operation that has no reverse-mode "
+                 " does not follow from its tangent: the function uses an operation that has no reverse-mode "
                  "derivative (a while loop, a general reduce_window)"));
     }
     result.nonzero_outputs.push_back(jvp.tangents[i].defined());

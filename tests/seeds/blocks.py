@@ -105,7 +105,7 @@ BLOCKS = {
         22: {"before": _JAX + "inputs = jnp.ones((2, 3))\ndef risky_operation(x):\n    return jnp.ones((2, 3)) @ x\n",
             "prints": "risky_operation"},
         23: {"shell": True, "prints": "0.10.2"},
-        24: {"prints": "CpuDevice", "said": "there is no TPU here"},
+        24: {"prints": "CpuDevice", "said": "this machine has no TPU"},
         25: {"said": "not loaded"},
     },
     "001": {

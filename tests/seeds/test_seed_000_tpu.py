@@ -37,9 +37,9 @@ def test_setup_tpu_v4(tpu_environment, monkeypatch, caplog):
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)
     done = setup_tpu_v4(tpu_name="capibara-tpu-v6e", mesh_shape=(8, 8), enable_xla_flags=True, enable_async_collective=True)
     assert done["mesh"] is None and "64 devices" in done["mesh_problem"]
-    assert done["environment"]["JAX_PLATFORMS"] == "not set: there is no TPU here" and "JAX_PLATFORMS" not in os.environ
+    assert done["environment"]["JAX_PLATFORMS"] == "not set: this machine has no TPU" and "JAX_PLATFORMS" not in os.environ
     said, = caplog.messages
-    assert said.startswith("setup_tpu_v4: set LIBTPU_INIT_ARGS; not set: JAX_PLATFORMS (there is no TPU here), XLA_FLAGS (")
+    assert said.startswith("setup_tpu_v4: set LIBTPU_INIT_ARGS; not set: JAX_PLATFORMS (this machine has no TPU), XLA_FLAGS (")
     assert said.endswith("no mesh: a mesh of (8, 8) needs 64 devices; here are 1")
     assert "--xla_tpu_enable_async_collective_fusion=true" in os.environ["LIBTPU_INIT_ARGS"]
     assert setup_tpu_v4()["summary"]

@@ -87,5 +87,5 @@ def test_slices_of_several_are_divided_alike():
 
 
 def test_what_does_not_fit_the_torus_is_said():
-    with pytest.raises(NotImplementedError, match="axis 1 of size 32 is no product of axes left of the torus 4x4x4"):
+    with pytest.raises(NotImplementedError, match="axis 1 of size 32 is not a product of the remaining axes of the torus 4x4x4"):
         ours.create_device_mesh((2, 32), devices_of("TPU v4", (4, 4, 4), 1))

@@ -78,7 +78,7 @@ def test_the_report_stands_alone(tmp_path):
     page = Page()
     page.feed(text)
     assert page.links == [] and "script" not in page.tags and page.tags.count("svg") == 5
-    for title in ("Memory over the step", "Time by kind", "Roofline", "Scaling over chips", "Modelled beside compiled", "Other plans"):
+    for title in ("Memory over the step", "Time by kind", "Roofline", "Scaling over chips", "Modelled and compiled", "Other plans"):
         assert title in text
     assert "nothing on this page was run on a TPU" in text and "nan" not in text.lower().replace("finance", "")
 

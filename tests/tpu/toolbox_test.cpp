@@ -136,7 +136,7 @@ TEST(Config, FlagsAndTheEnvironmentFollowTheFields) {
   EXPECT_TRUE(has(made.at("LIBTPU_INIT_ARGS"), "--xla_jf_spmd_threshold_for_windowed_einsum_mib=0"));
   EXPECT_TRUE(has(made.at("LIBTPU_INIT_ARGS"), "--xla_tpu_enable_async_collective_fusion=false"));
   EXPECT_TRUE(has(made.at("XLA_PYTHON_CLIENT_ALLOCATOR"), "GPUs"));
-  EXPECT_TRUE(has(config.environment(false).at("JAX_PLATFORMS"), "there is no TPU here"));
+  EXPECT_TRUE(has(config.environment(false).at("JAX_PLATFORMS"), "this machine has no TPU"));
   EXPECT_TRUE(has(environment_text("TPUConfig", made), "TPUConfig: set "));
 }
 

@@ -85,7 +85,7 @@ int verify_steps(const std::string& folder, std::optional<int64_t> only) {
       std::size_t arrays = 0;
       for (const auto& [name, item] : checkpoint.items) arrays += item.leaves.size();
       std::printf("step %lld: %zu arrays are whole%s\n", static_cast<long long>(step), arrays,
-                  has_manifest(step_folder(folder, step)) ? "" : " as far as their files tell (no manifest)");
+                  has_manifest(step_folder(folder, step)) ? "" : " judging by their files (no manifest)");
     } catch (const Error& error) {
       std::printf("step %lld: DAMAGED: %s\n", static_cast<long long>(step), error.what());
       ++damaged;

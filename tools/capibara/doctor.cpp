@@ -62,7 +62,7 @@ std::string describe_jax_platforms() {
   if (first == "capibara")
     return concat("'", given, "': jax runs on capibara's plugin (doctor --jax), python -m capibara on 'cpu'");
   if (!pjrt::is_platform(first)) return fails(concat("there is no platform '", first, "'"));
-  if (first == "tpu" && !has_tpu()) return fails("there is no TPU here");
+  if (first == "tpu" && !has_tpu()) return fails("this machine has no TPU");
   try {
     pjrt::choose(first);
   } catch (const Error&) {
@@ -78,7 +78,7 @@ void describe_plugin(const pjrt::Candidate& candidate) {
     return;
   }
   if (candidate.platform == "tpu" && !has_tpu()) {
-    std::printf("           not opened: there is no TPU here; programs can be compiled for one\n");
+    std::printf("           not opened: this machine has no TPU; programs can be compiled for one\n");
     return;
   }
   try {

@@ -77,7 +77,7 @@ std::vector<std::string> open_mpi_flags(const Group& group, const std::string& f
   }
   words.insert(words.end(), {"--mca", "mpi_yield_when_idle", "1"});
   if (geteuid() == 0) {
-    say("this is root: mpirun is told to allow it");
+    say("running as root: mpirun is started with --allow-run-as-root");
     words.push_back("--allow-run-as-root");
   }
   if (!group.hosts.empty()) words.insert(words.end(), {"--host", group.hosts});

@@ -27,9 +27,9 @@ void print_functions_page() {
   std::printf(
       "# The library\n\nMade by `capibara library --markdown` from the table of functions. In Python each is "
       "`capibara.jax.MODULE.NAME`; in C++ the function of that name in `capibara::jax::MODULE`, with the options "
-      "as fields of one struct. Types are Python's, and shown where the name of a parameter does not tell them, and "
-      "where the result is not one `Array`. `capibara.kernels` stands beside `capibara.jax`, and `capibara::kernels` "
-      "beside `capibara::jax`.\n");
+      "as fields of one struct. Types are Python's, and shown where the name of a parameter does not imply them, and "
+      "where the result is not one `Array`. `capibara.kernels` goes with `capibara.jax`, and `capibara::kernels` "
+      "with `capibara::jax`.\n");
   for (const library::Module& module : library::modules()) {
     std::string name(module.name);
     std::printf("\n## %s\n\n| function | |\n|---|---|\n", name.c_str());

@@ -43,7 +43,7 @@ std::string request(int port, const std::string& line, const std::string& header
   }
   const std::size_t body = answer.find("\r\n\r\n");
   if (!answer.starts_with("HTTP/1.1 ") || body == std::string::npos)
-    throw RuntimeError(concat("top: 127.0.0.1:", port, " is no monitor of capibara"));
+    throw RuntimeError(concat("top: 127.0.0.1:", port, " is not a monitor of capibara"));
   if (!answer.starts_with("HTTP/1.1 200")) {
     throw RuntimeError(concat("top: 127.0.0.1:", port, " answers ", answer.substr(9, answer.find('\r') - 9), ": ",
                               answer.substr(body + 4)));

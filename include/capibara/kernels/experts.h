@@ -35,9 +35,9 @@ struct MoeRoutingOptions {
   bool renormalize = true;                // the chosen weights sum to 1; else they are the softmax over all experts
   std::optional<double> capacity_factor;  // capacity of ceil(factor * copies / num_experts) copies; none: no limit
 };
-// Routes tokens to the top_k experts of greatest logits: weights, experts, permutation, inverse, group_sizes, load,
-// aux_loss. Tokens are [..., features]; ties between logits go to the lower number, as in lax.top_k. If an expert's
-// capacity is limited, first choices come before second ones, and earlier tokens before later ones.
+// Routes tokens to the top_k experts with the largest logits: weights, experts, permutation, inverse, group_sizes,
+// load, aux_loss. Tokens are [..., features]; ties between logits go to the lower number, as in lax.top_k. If an
+// expert's capacity is limited, first choices come before second ones, and earlier tokens before later ones.
 MoeRouting moe_routing_kernel(const Array& tokens, int64_t num_experts, int64_t top_k, bool load_balancing = true,
                               const MoeRoutingOptions& options = {});
 

@@ -29,7 +29,7 @@ Array vq_encode(const Array& inputs, const Array& codebook, const VqOptions& opt
 struct VqDecodeOptions {
   bool residual = false;
 };
-// The vectors that codes stand for. Indices beyond the codebook are clamped to it.
+// The vectors encoded by codes. Indices beyond the codebook are clamped to it.
 Array vq_decode(const Array& codes, const Array& codebook, const VqDecodeOptions& options = {});
 
 struct VqQuantizeOptions {

@@ -209,7 +209,7 @@ Array rad2deg(const Array& x);
 inline Array degrees(const Array& x) { return rad2deg(x); }
 
 // ---- rounding -----------------------------------------------------------------------------------------------------
-// The greatest integer not above x.
+// The largest integer not above x.
 Array floor(const Array& x);
 // The least integer not below x.
 Array ceil(const Array& x);

@@ -61,7 +61,7 @@ struct SvdResult {
 SvdResult svd(const Array& a, const SvdOptions& options = {});
 // The singular values alone: svd(a, compute_uv=False).
 Array singular_values(const Array& a, const SvdOptions& options = {});
-// The singular values, greatest first.
+// The singular values, largest first.
 Array svdvals(const Array& x);
 
 // ---- solutions ---------------------------------------------------------------------------------------------------

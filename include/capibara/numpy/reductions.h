@@ -33,7 +33,7 @@ struct MaxOptions {
   std::optional<Array> initial = {};  // required with `where`, and for arrays without elements
   std::optional<Array> where = {};
 };
-// The greatest element along axes; NaN where there is one.
+// The largest element along axes; NaN where there is one.
 Array max(const Array& a, const MaxOptions& options = {});
 // The least element along axes; NaN where there is one.
 Array min(const Array& a, const MaxOptions& options = {});
@@ -41,7 +41,7 @@ Array min(const Array& a, const MaxOptions& options = {});
 Array amax(const Array& a, const MaxOptions& options = {});
 // Another name of min.
 Array amin(const Array& a, const MaxOptions& options = {});
-// The greatest element that is not NaN.
+// The largest element that is not NaN.
 Array nanmax(const Array& a, const MaxOptions& options = {});
 // The least element that is not NaN.
 Array nanmin(const Array& a, const MaxOptions& options = {});
@@ -60,7 +60,7 @@ struct PtpOptions {
   Axis axis = {};
   bool keepdims = false;
 };
-// The greatest minus the least element along axes.
+// The largest minus the smallest element along axes.
 Array ptp(const Array& a, const PtpOptions& options = {});
 // The number of nonzero elements along axes.
 Array count_nonzero(const Array& a, const PtpOptions& options = {});

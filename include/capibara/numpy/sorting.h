@@ -13,11 +13,11 @@ struct ArgmaxOptions {
   std::optional<int64_t> axis = {};  // absent: of the flattened array
   bool keepdims = false;
 };
-// The first position of the greatest element. A NaN counts as the greatest and as the least element.
+// The first position of the largest element. A NaN counts as the greatest and as the least element.
 Array argmax(const Array& a, const ArgmaxOptions& options = {});
 // The first position of the least element.
 Array argmin(const Array& a, const ArgmaxOptions& options = {});
-// The first position of the greatest element that is not NaN; -1 where all are.
+// The first position of the largest element that is not NaN; -1 where all are.
 Array nanargmax(const Array& a, const ArgmaxOptions& options = {});
 // The first position of the least element that is not NaN; -1 where all are.
 Array nanargmin(const Array& a, const ArgmaxOptions& options = {});

@@ -48,7 +48,7 @@ def flatten_axes(name, treedef, axis_tree, *, kws=False, tupled_args=False):
     except ValueError:
         if kws:  # the message is about the positional arguments
             full, axis_tree = full[0], axis_tree[0]
-        hint = f" {name} that is no number is a tuple with one entry for each argument." if tupled_args else ""
+        hint = f" {name} that is not a number is a tuple with one entry for each argument." if tupled_args else ""
         raise ValueError(not_a_prefix(name, axis_tree, full) + hint) from None
     return [axis for axis, part in zip(leaves, parts) for _ in _core.tree_leaves(part)]
 

@@ -12,8 +12,8 @@ class _Metrics(dict):
     """Metrics by name; metrics without a value yet are absent, and the KeyError says why."""
 
     _WHY = {"utilization": "nothing was counted yet, or a type that the device multiplies at no known rate",
-            "current_tflops": "nothing was counted yet", "loss": "none is ready", "steps": "no step was told",
-            "steps_per_second": "no step was told", "tokens": "no tokens were told", "tokens_per_second": "no tokens were told"}
+            "current_tflops": "nothing was counted yet", "loss": "none is ready", "steps": "no step was reported",
+            "steps_per_second": "no step was reported", "tokens": "no tokens were reported", "tokens_per_second": "no tokens were reported"}
 
     def __missing__(self, name):
         raise KeyError(f"{name}: absent, {self._WHY[name]}" if name in self._WHY else name)

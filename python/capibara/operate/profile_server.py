@@ -57,7 +57,7 @@ def _fields(message):
 def _plain_name(text, what):
     """Checks the name of a file or folder: it must not lead out of its parent folder."""
     if not text or "/" in text or "\0" in text or text in (".", ".."):
-        raise ValueError(f"the {what} {text!r} is no name of a file")
+        raise ValueError(f"the {what} {text!r} is not a file name")
     return text
 
 

@@ -123,7 +123,7 @@ def test_files_of_codes_that_do_not_fit_are_refused_by_name(tmp_path):
     refused({"w.codes": np.full((3, 4), -128, np.int8), "w.scale": scale}, "'w.codes' has the code -128, expected -127 to 127")
     refused({"w.codes": codes, "w.scale": scale * np.nan}, "'w.scale' is not finite")
     refused({"w.codes": codes, "w.scale": scale[:2]}, "'w.codes' does not fit: .*argument 'scale'")
-    refused({"w.codes": codes}, "has no 'w.scale' beside it")
+    refused({"w.codes": codes}, "has no tensor 'w.scale' of its scales")
     refused({"w.codes": codes.astype(np.uint8), "w.scale": scale}, "is int4, the metadata says int8")
     refused({"w.codes": codes, "w.scale": scale}, "has no format in the metadata", {"capibara.codes": "1"})
     refused({"w.codes": codes, "w.scale": scale}, "expected 'capibara.codes' to be 1", {"w.codes": "int8"})

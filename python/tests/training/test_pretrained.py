@@ -163,14 +163,14 @@ HOSTILE = {
     "negative size": (hostile({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, bytes(4)), "do not fit"),
     "huge shape": (hostile({"a": {"dtype": "F32", "shape": [2**62, 2**62], "data_offsets": [0, 0]}}), "do not fit"),
     "huge empty shape": (hostile({"a": {"dtype": "F32", "shape": [0, 2**62, 2**62], "data_offsets": [0, 0]}}), "do not fit"),
-    "text shape": (hostile({"a": {"dtype": "F32", "shape": "x", "data_offsets": [0, 4]}}, bytes(4)), "shape is no list"),
+    "text shape": (hostile({"a": {"dtype": "F32", "shape": "x", "data_offsets": [0, 4]}}, bytes(4)), "shape is not a list"),
     "beyond": (hostile({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}, bytes(4)), r"\[0, 8\] leave the file"),
     "backwards": (hostile({"a": {"dtype": "F32", "shape": [0], "data_offsets": [4, 0]}}, bytes(4)), "leave the file"),
     "overlap": (hostile({name: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]} for name in "ab"}, bytes(4)),
                 "overlap or leave a hole"),
     "hole": (hostile({"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}, bytes(8)), "overlap or leave a hole"),
     "rest": (hostile({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(9)), "end at byte 4 of 9"),
-    "metadata": (hostile({"__metadata__": {"a": 1}}), "is no text"),
+    "metadata": (hostile({"__metadata__": {"a": 1}}), "is not a string"),
 }
 
 

@@ -83,12 +83,13 @@ abi::Error* state_set(StateAccess* args) {
 }
 
 abi::Error* state_get(StateAccess* args) {
-  if (args->stage < 0 || args->stage >= stages) return error_of("a state was asked of a stage that does not exist");
+  if (args->stage < 0 || args->stage >= stages)
+    return error_of("the state of a stage that does not exist was requested");
   const std::lock_guard lock(args->context->mutex);
   const Context::State& own = args->context->states[args->stage];
   if (!own.value) return error_of("the state of this stage is not set");
   if (own.type != *args->type)
-    return error_of(concat("the state has type ", own.type, ", the handler asks for type ", *args->type));
+    return error_of(concat("the state has type ", own.type, ", the handler expects type ", *args->type));
   args->state = own.value;
   return nullptr;
 }

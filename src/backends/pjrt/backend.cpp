@@ -146,7 +146,7 @@ class PjrtBackend final : public Backend {
 constexpr const char* platforms[] = {"pjrt", "cuda", "gpu", "rocm", "tpu", "xla_cpu"};
 
 PjrtBackend& instance(const std::string& name) {
-  if (!is_platform(name)) throw ValueError(concat("backend: '", name, "' is no platform of PJRT plugins"));
+  if (!is_platform(name)) throw ValueError(concat("backend: '", name, "' is not a platform of PJRT plugins"));
   static std::mutex mutex;
   static auto* backends = new std::map<std::string, std::unique_ptr<PjrtBackend>>;  // never freed
   std::lock_guard lock(mutex);
@@ -183,7 +183,7 @@ Client* client_of(const std::string& platform) {
 
 Backend& backend(const Device& device) {
   Client* client = client_of(device.platform);
-  if (!client) throw ValueError(concat("backend: '", device.platform, "' is no platform of PJRT plugins"));
+  if (!client) throw ValueError(concat("backend: '", device.platform, "' is not a platform of PJRT plugins"));
   static std::mutex mutex;
   static auto* backends = new std::map<std::pair<Client*, int>, std::unique_ptr<PjrtBackend>>;  // never freed
   std::lock_guard lock(mutex);

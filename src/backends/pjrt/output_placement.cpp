@@ -135,7 +135,7 @@ std::vector<std::shared_ptr<const NamedSharding>> output_placements(const Compil
     const OpSharding* own = &all;
     if (all.kind == 2) {
       if (all.members.size() != types.size()) {
-        throw RuntimeError(concat("sharding of outputs: the plugin tells of ", all.members.size(),
+        throw RuntimeError(concat("sharding of outputs: the plugin reports ", all.members.size(),
                                   " outputs, the program has ", types.size()));
       }
       own = &all.members[i];

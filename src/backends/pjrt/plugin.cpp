@@ -41,7 +41,7 @@ Plugin::Plugin(std::string platform, const std::string& path) : platform_(std::m
   auto get = reinterpret_cast<const abi::Api* (*)()>(dlsym(library, "GetPjrtApi"));
   if (!get) {
     dlclose(library);
-    throw RuntimeError(concat("plugin: ", path, " is no PJRT plugin: it has no function GetPjrtApi"));
+    throw RuntimeError(concat("plugin: ", path, " is not a PJRT plugin: it has no function GetPjrtApi"));
   }
   api_ = get();
   if (!api_ || api_->struct_size < sizeof(abi::Api))

@@ -28,7 +28,7 @@ Candidate plugin_for(const std::string& platform, const std::string& name) {
             ? concat("\nThe compiler of TPUs, libtpu, exists for x86_64 only; this machine is ", machine.machine, ".")
             : "";
     throw RuntimeError(concat("topology '", name, "': its compiler is the PJRT plugin for '", platform,
-                              "', which is not here. ", error.what(), note));
+                              "', which is not available. ", error.what(), note));
   }
 }
 

@@ -19,7 +19,7 @@ const std::vector<Pass>& list() {
   static const std::vector<Pass> all = {
       {"strengthen", "drops weak types: promotion is over",
        [](const Program& program, const Options&) { return strengthen(program); }},
-      {"inline_calls", "replaces calls by the equations they stand for",
+      {"inline_calls", "replaces calls by the equations of their functions",
        [](const Program& program, const Options&) { return inline_calls(program); }},
       {"expand", "replaces what a user defined by its lowering",
        [](const Program& program, const Options&) { return expand(program); }},

@@ -176,7 +176,7 @@ Arrays read_approximate(BodyReader& body, const Operation& operation, const Arra
   if (!functions || functions->elements.size() != 1) fail(operation, "expected one function that compares");
   const std::string comparison = comparison_of(body.module().function_of(operation, functions->elements[0]));
   if ((comparison != "GT" && comparison != "LT") || !counts_along(body.block(), operation.operands[1].id, dimension)) {
-    throw UnsupportedError(concat(place_of(operation), ": custom call @ApproxTopK is supported for the greatest or ",
+    throw UnsupportedError(concat(place_of(operation), ": custom call @ApproxTopK is supported for the largest or ",
                                   "least elements with positions that count from 0"));
   }
   return bind_named(

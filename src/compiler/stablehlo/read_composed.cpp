@@ -257,7 +257,7 @@ Arrays read_einsum(BodyReader&, const Operation& operation, const Arrays& operan
   Ints permutation;
   for (char c : out) {
     const std::size_t at = got.find(c);
-    if (at == std::string::npos) fail(operation, concat("'", c, "' stands in no operand of ", config));
+    if (at == std::string::npos) fail(operation, concat("'", c, "' appears in no operand of ", config));
     permutation.push_back(static_cast<int64_t>(at));
   }
   return {got == out ? result : lax::transpose(result, permutation)};

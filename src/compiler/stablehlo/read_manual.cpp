@@ -206,7 +206,7 @@ Arrays read_constraint(BodyReader& body, const Operation& operation, const Array
 }
 
 Arrays read_mesh(BodyReader&, const Operation& operation, const Arrays&) {
-  fail(operation, "expected a mesh beside functions, got one in a function");
+  fail(operation, "expected meshes at the level of the module, got one in a function");
 }
 
 }  // namespace

@@ -221,7 +221,7 @@ struct KeyValueServer::State {
       case Request::leave:
         break;
     }
-    text = concat("INVALID_ARGUMENT: the key-value store knows no request number ", static_cast<int>(question.what));
+    text = concat("INVALID_ARGUMENT: the key-value store has no request number ", static_cast<int>(question.what));
     return Answer::failed;
   }
 

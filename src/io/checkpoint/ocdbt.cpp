@@ -212,7 +212,7 @@ class OcdbtReader {
       Blob value = kinds[i] == 0 ? Blob::of_bytes(std::string(node.take(lengths[i])), node.file())
                                  : part(file(node, files, numbers[j]), offsets[j], lengths[i]);
       j += kinds[i];
-      if (!values_.emplace(prefix + keys[i], std::move(value)).second) node.fail("a key stands twice");
+      if (!values_.emplace(prefix + keys[i], std::move(value)).second) node.fail("a key occurs twice");
     }
   }
 

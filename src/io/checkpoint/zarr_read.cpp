@@ -199,7 +199,7 @@ class ZarrReader {
     int64_t chunks = element_count(files_);
     const bool fits = !__builtin_mul_overflow(chunks, element_count(chunks_of_file_), &chunks);
     if (!fits || static_cast<uint64_t>(chunks) != checksums_->size()) {
-      throw CorruptCheckpointError(concat("checkpoint: array ", name_, ": the manifest knows ", checksums_->size(),
+      throw CorruptCheckpointError(concat("checkpoint: array ", name_, ": the manifest lists ", checksums_->size(),
                                           " chunks, the description ", fits ? std::to_string(chunks) : "too many"));
     }
   }

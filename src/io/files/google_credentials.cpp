@@ -169,7 +169,7 @@ Token from_metadata_server(const std::string& host, const std::string& searched)
                               "application-default login'"));
   }
   if (reply.status == 404)
-    throw RuntimeError(concat("credentials: the metadata server ", host, " knows no service account of this machine"));
+    throw RuntimeError(concat("credentials: the metadata server ", host, " has no service account for this machine"));
   return token_of(reply, "the metadata server " + host);
 }
 

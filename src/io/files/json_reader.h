@@ -153,7 +153,7 @@ class JsonReader : JsonCursor {
       skip_blanks();
       if (!take(":")) fail("expected ':'");
       Value member = value(depth + 1);
-      if (!Values::add(members, key, std::move(member))) fail(concat("the key ", json_quoted(key), " stands twice"));
+      if (!Values::add(members, key, std::move(member))) fail(concat("the key ", json_quoted(key), " occurs twice"));
       skip_blanks();
       if (take("}")) return Value(std::move(members));
       if (!take(",")) fail("expected ',' or '}'");

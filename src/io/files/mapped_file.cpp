@@ -19,7 +19,7 @@ MappedFile::MappedFile(const std::string& path) {
   struct stat info = {};
   if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(file);
-    throw ValueError(concat(path, " is no regular file"));
+    throw ValueError(concat(path, " is not a regular file"));
   }
   const auto size = static_cast<std::size_t>(info.st_size);
   void* start = size == 0 ? nullptr : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);

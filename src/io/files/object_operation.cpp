@@ -43,7 +43,7 @@ const char* status_hint(int status) {
     case 404:
       return "; is the name of the bucket right?";
     case 412:
-      return "; another process has written the object meanwhile";
+      return "; another process has written the object in the meantime";
     default:
       return "";
   }
@@ -181,7 +181,8 @@ ObjectInfo ObjectOperation::described(const Json& json) const {
     info.size = static_cast<uint64_t>(std::max<int64_t>(*number, 0));
   } else if (const std::string* text = size->text()) {
     const auto read = std::from_chars(text->data(), text->data() + text->size(), info.size);
-    if (read.ec != std::errc() || read.ptr != text->data() + text->size()) fail("the size of an object is no number");
+    if (read.ec != std::errc() || read.ptr != text->data() + text->size())
+      fail("the size of an object is not a number");
   }
   if (generation && generation->text()) info.generation = *generation->text();
   if (generation && generation->integer()) info.generation = std::to_string(*generation->integer());

@@ -30,7 +30,7 @@ void read_object(const std::string& path, const ObjectInfo& info, uint64_t offse
     const HttpReply reply = operation.send(request, {200, 206, 416});
     if (reply.status == 416) operation.fail(concat("it ends before byte ", offset + to.size()));
     if (reply.status == 200 && (offset != 0 || reply.received != to.size()))
-      operation.fail("the server does not know ranges");
+      operation.fail("the server does not support range requests");
     if (reply.received == 0) {
       HttpReply empty;
       empty.problem = "the answer was empty";
@@ -86,7 +86,8 @@ std::optional<ObjectInfo> copy_object(const std::string& from, const std::string
       return info;
     }
     const Json* next = answer.find("rewriteToken");
-    if (!next || !next->text() || next->text()->empty()) operation.fail("the store neither ended the copy nor went on");
+    if (!next || !next->text() || next->text()->empty())
+      operation.fail("the store neither finished the copy nor continued it");
     token = *next->text();
   }
 }

@@ -90,13 +90,13 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(s
   const std::size_t start = length_bytes + static_cast<std::size_t>(length);
   const Json header = Json::parse(file_->text().substr(length_bytes, static_cast<std::size_t>(length)),
                                   concat("load_safetensors: ", path, ": header"));
-  if (!header.object()) refuse(path, "the header is no JSON object");
+  if (!header.object()) refuse(path, "the header is not a JSON object");
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
   for (const auto& [name, value] : *header.object()) {
     if (name == "__metadata__") {
-      if (!value.object()) refuse(path, "__metadata__ is no JSON object");
+      if (!value.object()) refuse(path, "__metadata__ is not a JSON object");
       for (const auto& [key, text] : *value.object()) {
-        if (!text.text()) refuse(path, concat("__metadata__['", key, "'] is no text"));
+        if (!text.text()) refuse(path, concat("__metadata__['", key, "'] is not a string"));
         metadata_[key] = *text.text();
       }
       continue;
@@ -111,8 +111,8 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(s
     if (row == std::end(stored_types)) wrong(concat("the dtype '", *dtype->text(), "' is not known"));
     const std::optional<Shape> shape = integers_of(value.find("shape")),
                                offsets = integers_of(value.find("data_offsets"));
-    if (!shape) wrong("the shape is no list of integers");
-    if (!offsets || offsets->size() != 2) wrong("data_offsets is no list of two integers");
+    if (!shape) wrong("the shape is not a list of integers");
+    if (!offsets || offsets->size() != 2) wrong("data_offsets is not a list of two integers");
     Entry entry;
     entry.type.shape = *shape;
     entry.type.dtype = row->dtype;

@@ -185,7 +185,7 @@ Family arithmetic_records() {
       return {lax::select(is_zero, filled, lax::full_like(in[0], 1))};
     };
   }
-  no_tangent(add(record("floor", "The greatest integer not above x.", 1, floats, "stablehlo.floor")));
+  no_tangent(add(record("floor", "The largest integer not above x.", 1, floats, "stablehlo.floor")));
   no_tangent(add(record("ceil", "The least integer not below x.", 1, floats, "stablehlo.ceil")));
   add(round_record());
   {

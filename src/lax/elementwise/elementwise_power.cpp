@@ -53,7 +53,7 @@ Array pow_exponent_jvp(const Array& g, const Array& output, const Array& x, cons
 
 PrimitiveRecord pow_record() {
   PrimitiveRecord r =
-      record("pow", "x to the power y; y may be an integer beside an inexact x.", 2, inexact, "stablehlo.power");
+      record("pow", "x to the power y; y may be an integer if x is inexact.", 2, inexact, "stablehlo.power");
   r.traits.cost = Cost::function;
   r.traits.nan_checked = true;
   r.type = pow_type;

@@ -37,7 +37,7 @@ struct ScatterWindow {
 
 void require_one_operand(const Primitive& primitive, std::size_t inputs, const char* rule) {
   if (inputs != 3) {
-    throw NotImplementedError(concat(primitive.name(), ": the ", rule, " rule knows one operand, got ", inputs / 2));
+    throw NotImplementedError(concat(primitive.name(), ": the ", rule, " rule takes one operand, got ", inputs / 2));
   }
 }
 

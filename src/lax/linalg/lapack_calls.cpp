@@ -161,7 +161,7 @@ std::string opaque_call(const Program& program) {
 void refuse_native_call(const std::string& target) {
   throw NotImplementedError(concat("custom_call: the native backends (cpu, reference) have no function '", target,
                                    "'\nHint: register it by jax.ffi.register_ffi_target, or run the program on a PJRT "
-                                   "plugin whose compiler knows it, for example with jax_platforms set to 'cuda'"));
+                                   "plugin whose compiler supports it, for example with jax_platforms set to 'cuda'"));
 }
 
 Arrays compose_custom_call(std::span<const Array> inputs, const Attrs& attrs, const char* wanted) {

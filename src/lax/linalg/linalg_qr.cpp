@@ -88,7 +88,7 @@ PrimitiveRecord householder_product_record() {
 }
 
 PrimitiveRecord ormqr_record() {
-  PrimitiveRecord record = decomposition("ormqr", "The product of a matrix and the Q that reflectors stand for.");
+  PrimitiveRecord record = decomposition("ormqr", "The product of a matrix and the Q given by reflectors.");
   record.splits = linalg_splits({2, 1, 2});
   record.traits.matrix_nanoseconds = 2;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {

@@ -264,8 +264,8 @@ PrimitiveRecord bits_record() {
 }
 
 PrimitiveRecord wrap_record() {
-  PrimitiveRecord r = discrete("random_wrap", "Keys from their words, which stand in the last dimension.",
-                               elementwise_factors, same_splits);
+  PrimitiveRecord r =
+      discrete("random_wrap", "Keys from their words, given in the last dimension.", elementwise_factors, same_splits);
   r.dtypes = {DType::uint32};
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("random_wrap", types, 1);

@@ -96,7 +96,7 @@ PrimitiveRecord arg_reduction_record(std::string name, std::string doc, bool hig
 }  // namespace
 
 PrimitiveRecord argmax_record() {
-  return arg_reduction_record("argmax", "The first position of the greatest element along an axis; NaN wins.", true);
+  return arg_reduction_record("argmax", "The first position of the largest element along an axis; NaN wins.", true);
 }
 PrimitiveRecord argmin_record() {
   return arg_reduction_record("argmin", "The first position of the least element along an axis; NaN wins.", false);

@@ -291,7 +291,7 @@ Family reduce_family() {
   Family family = {
       reduce_sum_record(),
       reduce_prod_record(),
-      reduce_extreme_record("reduce_max", "The greatest element over some axes; NaN wins.", Monoid::max),
+      reduce_extreme_record("reduce_max", "The largest element over some axes; NaN wins.", Monoid::max),
       reduce_extreme_record("reduce_min", "The least element over some axes; NaN wins.", Monoid::min),
       reduce_logical_record("reduce_and", "The bitwise and of all elements over some axes.", Monoid::bit_and),
       reduce_logical_record("reduce_or", "The bitwise or of all elements over some axes.", Monoid::bit_or),

@@ -220,7 +220,7 @@ Family window_family() {
   Family family = {
       general_window_record(),
       window_sum_record(),
-      window_extreme_record("reduce_window_max", "The greatest element at each place of a sliding window.",
+      window_extreme_record("reduce_window_max", "The largest element in each position of a sliding window.",
                             Monoid::max),
       window_extreme_record("reduce_window_min", "The least element at each place of a sliding window.", Monoid::min),
   };

@@ -98,7 +98,7 @@ PrimitiveRecord select_and_scatter_add_record() {
   record.factors = window_factors;
   record.splits = same_splits;
   record.traits.element_nanoseconds = 10;
-  record.doc = "Adds each source value to the place of its window's greatest (ge) or least (le) element.";
+  record.doc = "Adds each source value at the position of its window's largest (ge) or smallest (le) element.";
   record.dtypes = float_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("select_and_scatter_add", types, 2);
@@ -154,7 +154,7 @@ PrimitiveRecord select_and_gather_add_record() {
   record.factors = window_factors;
   record.splits = same_splits;
   record.traits.element_nanoseconds = 10;
-  record.doc = "The tangent found at the place of each window's greatest (ge) or least (le) element.";
+  record.doc = "The tangent at the position of each window's largest (ge) or smallest (le) element.";
   record.dtypes = float_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("select_and_gather_add", types, 2);

@@ -160,8 +160,7 @@ PrimitiveRecord sort_general_record() {
   record.traits.combines = Combines::order;
   record.traits.region = true;
   record.traits.element_nanoseconds = 30;
-  record.doc =
-      "Sorts operands together along a dimension by a region that tells whether one element goes before another.";
+  record.doc = "Sorts operands together along a dimension by a region that says whether one element precedes another.";
   record.stablehlo = "stablehlo.sort";
   record.dtypes = sortable_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {

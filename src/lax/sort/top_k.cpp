@@ -47,7 +47,7 @@ PrimitiveRecord top_k_record() {
   record.traits.multiple_results = true;
   record.traits.element_nanoseconds = 5;
   record.doc =
-      "The k greatest elements along an axis in descending order, and their positions; the first of equals first.";
+      "The k largest elements along an axis in descending order, and their positions; the first of equals first.";
   record.stablehlo = "chlo.top_k";
   record.dtypes = sortable_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
@@ -127,7 +127,7 @@ PrimitiveRecord approx_top_k_record() {
   record.factors = factors_but("reduction_dimension");
   record.traits.multiple_results = true;
   record.doc =
-      "The k greatest or least elements along a dimension; a backend may miss some to be faster, this one does not.";
+      "The k largest or smallest elements along a dimension; a backend may miss some to be faster, this one does not.";
   record.dtypes = float_dtypes;
   auto dimension_of = [](const Attrs& attrs, int64_t rank) {
     int64_t dimension = attrs.integer("reduction_dimension");

@@ -196,7 +196,7 @@ Evaluation CompiledModel::evaluate(const ValueMap& params, const ValueMap& data,
   ValueMap cotangents;
   for (const auto& [key, value] : output_gradients) {
     if (std::find(body.output_keys.begin(), body.output_keys.end(), key) == body.output_keys.end()) {
-      throw KeyError(concat("models: evaluate: output_gradients has '", key, "', which is no output",
+      throw KeyError(concat("models: evaluate: output_gradients has '", key, "', which is not an output",
                             hint(key, body.output_keys)));
     }
     cotangents[key] = value.is_list() && !value.list().empty() && value.list()[0].is_array()

@@ -62,7 +62,7 @@ void check_logical_axes(const ModelParts& parts) {
     const auto it = parts.types.find(name);
     if (it == parts.types.end()) {
       throw ValueError(
-          concat("AnyModel: logical axes name '", name, "', which is no parameter of the model '", parts.name, "'"));
+          concat("AnyModel: logical axes name '", name, "', which is not a parameter of the model '", parts.name, "'"));
     }
     if (axes.size() != it->second.shape.size()) {
       throw ValueError(concat("AnyModel: '", name, "' of the model '", parts.name, "' is ", to_string(it->second),

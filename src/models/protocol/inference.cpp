@@ -137,7 +137,7 @@ ModelSizes infer_sizes(const ParameterTypes& types) {
   sizes.assumptions = {
       "the model is a transformer of layers with attention and an MLP of two matrices",
       concat("width ", sizes.width, ": the most frequent side of its matrices"),
-      concat("hidden ", sizes.hidden, ": the largest side of a matrix that is no table"),
+      concat("hidden ", sizes.hidden, ": the largest side of a matrix that is not a table"),
       no_table
           ? concat("vocabulary ", sizes.vocabulary, ": no table of tokens was found, so it is the width")
           : concat("vocabulary ", sizes.vocabulary, ": the largest side of a table named embedding, vocab or head"),

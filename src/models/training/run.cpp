@@ -69,7 +69,7 @@ std::string changed_text(const std::string& folder, const std::string& path) {
     now = text_record(path);
   } catch (const std::exception& error) {
     warn(concat("train: the text ", path, " cannot be compared with the one that ", folder, " was begun with (",
-                error.what(), "); the run goes on with its tokens.bin"),
+                error.what(), "); the run continues with its tokens.bin"),
          WarningKind::runtime);
     return {};
   }

@@ -40,7 +40,7 @@ std::string hexadecimal(uint32_t value) {
 
 [[noreturn]] void throw_write_error(const std::string& path, int reason) {
   const char* hint = "";
-  if (reason == ENOSPC || reason == EDQUOT) hint = "; free space, and the same command goes on";
+  if (reason == ENOSPC || reason == EDQUOT) hint = "; free space, and the same command continues";
   if (reason == EACCES || reason == EROFS || reason == EPERM) hint = "; name a folder that this user may write";
   throw ValueError(concat(path, " cannot be written: ", std::strerror(reason), hint));
 }
@@ -176,7 +176,7 @@ std::optional<RunManifest> RunManifest::read(const std::string& folder) {
   const std::optional<RunManifest> manifest =
       whole ? manifest_from(Json::parse(text.substr(0, end), path)) : std::nullopt;
   if (!manifest) {
-    throw ValueError(concat(path, " is damaged: it is no list of a run's files with the checksum of itself",
+    throw ValueError(concat(path, " is damaged: it is not a list of a run's files with its own checksum",
                             "; restore it from a copy, or remove it: the run's files are then taken as they are"));
   }
   return manifest;

@@ -19,7 +19,7 @@ const char* const narrows = "(^|[/.])(o|out|down|wo|w2|fc2|c_proj|out_proj)(_pro
 
 std::vector<ShardingRule> megatron_rules() {
   const std::string bias = "(.*[/.])?(b|bias)$";
-  return {{widens + bias, {"model"}, "", "a bias beside split columns"},
+  return {{widens + bias, {"model"}, "", "a bias of split columns"},
           {widens, {"", "model"}, "", "columns: each device computes some of the outputs"},
           {narrows + bias, {}, "", "added once, after the sum"},
           {narrows, {"model", ""}, "", "rows: each device sums over some of the inputs"},

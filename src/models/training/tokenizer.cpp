@@ -205,7 +205,7 @@ Tokenizer Tokenizer::load(const std::string& path) {
   if (!file) throw ValueError(concat("Tokenizer.load: ", path, " cannot be opened"));
   std::string line;
   std::getline(file, line);
-  if (line != "capibara tokenizer 1") throw ValueError(concat("Tokenizer.load: ", path, " is no file of a tokenizer"));
+  if (line != "capibara tokenizer 1") throw ValueError(concat("Tokenizer.load: ", path, " is not a tokenizer's file"));
   Merges merges;
   while (std::getline(file, line)) {
     Pair pair;

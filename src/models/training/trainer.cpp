@@ -362,7 +362,7 @@ bool Trainer::train(const TokenFile& tokens, const LoaderOptions& range, const O
   if (!model_.target<LanguageModel>()) {
     throw ValueError(
         concat("Trainer.train: the model '", model_.name(),
-               "' is no LanguageModel (argument 'tokens'); give a function from a step's number to its batch"));
+               "' is not a LanguageModel (argument 'tokens'); give a function from a step's number to its batch"));
   }
   LoaderOptions options = range;
   options.batch = config_.accumulate * config_.batch;

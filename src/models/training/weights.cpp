@@ -219,7 +219,8 @@ void require_greatest(const std::string& path, const std::string& name, const Ar
 
 void check_codes(const std::string& path, const std::string& stem, const Parameters& all, int64_t inputs) {
   const std::string codes_name = stem + ".codes", scale_name = stem + ".scale";
-  if (all.count(scale_name) == 0) refuse_tensor(path, codes_name, concat("has no '", scale_name, "' beside it"));
+  if (all.count(scale_name) == 0)
+    refuse_tensor(path, codes_name, concat("has no tensor '", scale_name, "' of its scales"));
   kernels::QuantizedMatrix matrix = *find_codes(all, stem, inputs);
   for (const Array* part : {&matrix.scale, matrix.codebook ? &*matrix.codebook : nullptr}) {
     if (!part || part->size() == 0) continue;
@@ -343,7 +344,7 @@ Parameters load_weights(const std::string& path) {
   }
   for (const auto& [name, array] : all) {
     if (is_part(name, all, ".codebook") && all.count(name.substr(0, name.size() - 9) + ".scale") == 0)
-      refuse_tensor(path, name, "has no scale beside it");
+      refuse_tensor(path, name, "has no tensor of its scales");
   }
   return all;
 }

@@ -94,19 +94,19 @@ class Reader {
   }
   const Json::List& list(const Json& json, const char* name) const {
     if (const Json::List* found = json.list()) return *found;
-    fail(concat("'", name, "' is no list"));
+    fail(concat("'", name, "' is not a list"));
   }
   int64_t integer(const Json& json, const char* name) const {
     if (const int64_t* found = json.integer()) return *found;
-    fail(concat("'", name, "' is no integer"));
+    fail(concat("'", name, "' is not an integer"));
   }
   double real(const Json& json, const char* name) const {
     if (const std::optional<double> found = json.number()) return *found;
-    fail(concat("'", name, "' is no number"));
+    fail(concat("'", name, "' is not a number"));
   }
   const std::string& text(const Json& json, const char* name) const {
     if (const std::string* found = json.text()) return *found;
-    fail(concat("'", name, "' is no text"));
+    fail(concat("'", name, "' is not a string"));
   }
   // An index into a list of `size`, or -1.
   int32_t index(const Json& json, const char* name, std::size_t size) const {

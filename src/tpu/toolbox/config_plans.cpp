@@ -191,7 +191,7 @@ FlagValues TPUConfig::xla_flags() const {
 
 void add_platforms(std::map<std::string, std::string>& environment, bool tpu_here) {
   const char* platforms = std::getenv("JAX_PLATFORMS");
-  environment["JAX_PLATFORMS"] = !tpu_here   ? concat(not_set, "there is no TPU here")
+  environment["JAX_PLATFORMS"] = !tpu_here   ? concat(not_set, "this machine has no TPU")
                                  : platforms ? std::string(platforms)
                                              : std::string("tpu,cpu");
   environment["XLA_FLAGS"] = concat(not_set, "jaxlib ends the process at flags of the TPU compiler there");

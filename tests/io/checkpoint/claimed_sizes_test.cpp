@@ -159,9 +159,9 @@ TEST(ClaimedSizes, OfTheManifestMustBeThoseOfTheDescription) {
   }
   const std::vector<uint32_t> none, few(all.begin(), all.begin() + 1), many(5, 0), wrong(4, 0);
   EXPECT_EQ(error_of(array, files, &all), "no error");
-  EXPECT_HAS(error_of(array, files, &none), "the manifest knows 0 chunks, the description 4");
-  EXPECT_HAS(error_of(array, files, &few), "the manifest knows 1 chunks, the description 4");
-  EXPECT_HAS(error_of(array, files, &many), "the manifest knows 5 chunks, the description 4");
+  EXPECT_HAS(error_of(array, files, &none), "the manifest lists 0 chunks, the description 4");
+  EXPECT_HAS(error_of(array, files, &few), "the manifest lists 1 chunks, the description 4");
+  EXPECT_HAS(error_of(array, files, &many), "the manifest lists 5 chunks, the description 4");
   EXPECT_HAS(error_of(array, files, &wrong), "it holds other data than was saved");
 }
 
@@ -207,8 +207,8 @@ TEST(ClaimedSizes, OfAStepsManifestMustBeThoseOfTheDescription) {
   const std::string element(4, '\0');
   const uint32_t right = crc32c(std::as_bytes(std::span(element)));
   EXPECT_EQ(step_error({right, right, right, right}), "no error");
-  EXPECT_HAS(step_error({}), "the manifest knows 0 chunks, the description 4");
-  EXPECT_HAS(step_error({right}), "the manifest knows 1 chunks, the description 4");
+  EXPECT_HAS(step_error({}), "the manifest lists 0 chunks, the description 4");
+  EXPECT_HAS(step_error({right}), "the manifest lists 1 chunks, the description 4");
 }
 
 TEST(ClaimedSizes, OfShardsAreThoseOfTheFile) {

@@ -114,7 +114,7 @@ def test_a_refusal_is_told_at_once(store):
 def test_a_step_that_another_process_commits_meanwhile_is_refused(store):
     store.faults = [("POST .*commit_success", 412)]
     code, _, err = run(store, "save", "gs://bucket/run", 1)
-    assert code == 1 and "status 412" in err and "another process has written the object meanwhile" in err
+    assert code == 1 and "status 412" in err and "another process has written the object in the meantime" in err
 
 
 def test_a_marker_whose_answer_was_lost_is_there(store):

@@ -68,9 +68,9 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(finished, text, tmp_path):
     rest = process.stdout.read()
     assert process.wait() in (130, 0), rest
     if process.returncode == 130:
-        assert "the same command goes on from there" in rest
+        assert "the same command continues from there" in rest
     done = run(*command[1:])
-    assert "goes on after step" in done.stdout
+    assert "continues after step" in done.stdout
     assert losses(folder) == losses(finished[0])
 
 

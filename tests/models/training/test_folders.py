@@ -77,7 +77,7 @@ def test_a_demo_begins_its_own_run_again_but_keeps_other_files(tmp_path):
     assert run("demo", *few).returncode == 1  # three steps are worse than a bigram model, which the demo reports
     assert json.loads((folder / "manifest.json").read_text().splitlines()[0])["made_by"] == "demo"
     again = run("demo", *few, "--seed", "5")
-    assert "goes on after" not in again.stdout and "no better than a bigram model" in again.stderr, again
+    assert "continues after" not in again.stdout and "no better than a bigram model" in again.stderr, again
     assert json.loads((folder / "config.json").read_text())["seed"] == 5
     for place in (folder, folder / "checkpoints"):
         (place / "notes.txt").write_text("mine")
@@ -158,7 +158,7 @@ def test_two_that_start_at_once_in_a_new_folder_leave_one(finished, text, tmp_pa
     said = [process.communicate(timeout=300)[0] for process in both]
     codes = sorted(process.returncode for process in both)
     if codes == [0, 0]:
-        assert any("goes on after step 60" in text for text in said)  # the second started after the first had finished
+        assert any("continues after step 60" in text for text in said)  # the second started after the first had finished
     else:
         assert codes == [0, 1] and any("is in use by process" in text for text in said), said
     assert losses(folder) == losses(finished)

@@ -48,8 +48,8 @@ def test_signals_save_and_are_the_exit_code(number, finished, text, tmp_path):
     step = int(number_in(r"stopped \(.*\) after step (\d+) and saved", rest))
     assert len(losses(folder)) == step and steps_of(folder)[0] == 0
     again = start(*command)
-    first = next(line for line in again.stdout if "goes on after" in line)
-    assert f"goes on after step {step}" in first
+    first = next(line for line in again.stdout if "continues after" in line)
+    assert f"continues after step {step}" in first
     again.kill()
     again.communicate()
 
@@ -64,10 +64,10 @@ def test_a_training_that_went_well_exits_with_0(text, tmp_path):
 def test_a_finished_run_is_extended(finished, text, copied):
     longer = run("train", text, "--folder", copied, *FEW_SAVES, "--steps", "80")
     assert longer.returncode == 0, longer
-    assert "goes on after step 60" in longer.stdout and "extended from 60 to 80 steps: the learning rate follows" in longer.stdout
+    assert "continues after step 60" in longer.stdout and "extended from 60 to 80 steps: the learning rate follows" in longer.stdout
     assert losses(copied)[:60] == losses(finished) and len(losses(copied)) == 80
     again = run("train", text, "--folder", copied, *FEW_SAVES, "--steps", "80")
-    assert again.returncode == 0 and "goes on after step 80" in again.stdout and "extended" not in again.stdout
+    assert again.returncode == 0 and "continues after step 80" in again.stdout and "extended" not in again.stdout
     shorter = run("train", text, "--folder", copied, *FEW_SAVES)
     assert shorter.returncode == 1 and "steps is 80 there and 60 now" in shorter.stderr
     other = run("train", text, "--folder", copied, *FEW_SAVES, "--steps", "90", "--width", "32")
@@ -163,7 +163,7 @@ def test_flips_in_checkpoints_lose_no_step_silently(finished, text, tmp_path):
         (copy / "checkpoints" / "60" / chosen).write_bytes((newest / chosen).read_bytes())  # breaks the link shared with step 40
         flip(copy / "checkpoints" / "60" / chosen, dice)
         done = run("train", text, "--folder", copy, *FEW_SAVES)
-        assert done.returncode == 0 and "goes on after step 40" in done.stdout, (chosen, done)
+        assert done.returncode == 0 and "continues after step 40" in done.stdout, (chosen, done)
         assert "60" in done.stderr, (chosen, done.stderr)
         assert losses(copy) == losses(finished)
 
@@ -195,14 +195,14 @@ def test_a_full_disk_is_said_and_loses_nothing(finished, text, tmp_path):
     try:
         full = run(*command)
         assert full.returncode == 1 and "No space left on device" in full.stderr, full
-        assert "--keep" in full.stderr or "the same command goes on" in full.stderr, full.stderr
+        assert "--keep" in full.stderr or "the same command continues" in full.stderr, full.stderr
         code, verified = steps_of(disk / "run")
         assert code == 0, verified
         left = [name for name in content(disk) if ".partial" in name or "tmp-" in name]
         assert not left, left
         assert mount(disk, 64 * 1024, "remount"), "the disk cannot be made larger"
         done = run(*command)
-        assert done.returncode == 0 and "goes on after step" in done.stdout, done
+        assert done.returncode == 0 and "continues after step" in done.stdout, done
         assert losses(disk / "run") == losses(finished)
     finally:
         subprocess.run(["umount", str(disk)], check=False)

@@ -74,7 +74,7 @@ int chat(const Arguments& arguments) {
   const training::TrainingRun run = training::TrainingRun::open(folder_of(arguments));
   training::GenerateOptions options = read_options(arguments);
   const training::Generator generator(run.model(), read_weights(run, arguments), capacity);
-  std::printf("A model of %ld steps on %s; it goes on from what you type. An empty line or Ctrl-D ends.\n",
+  std::printf("A model of %ld steps on %s; it continues what you type. An empty line or Ctrl-D ends.\n",
               static_cast<long>(run.config().trainer.steps), run.config().text.c_str());
   std::string line;
   for (;;) {

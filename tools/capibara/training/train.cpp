@@ -67,7 +67,7 @@ void print_beginning(const training::TrainingRun& run, const training::Trainer& 
   for (const std::string& layer : model.config().layers) layers += (layers.empty() ? "" : ", ") + layer;
   std::printf("  layers: %s; %ld tokens of %ld kinds\n", layers.c_str(), static_cast<long>(run.tokens().size()),
               static_cast<long>(run.tokenizer().vocabulary()));
-  if (trainer.steps_done() > 0) std::printf("  goes on after step %ld\n", static_cast<long>(trainer.steps_done()));
+  if (trainer.steps_done() > 0) std::printf("  continues after step %ld\n", static_cast<long>(trainer.steps_done()));
   if (run.extended_from() > 0) {
     std::printf("  extended from %ld to %ld steps: the learning rate follows the cosine to step %ld, now %.3g\n",
                 static_cast<long>(run.extended_from()), static_cast<long>(trainer.config().steps),
@@ -81,7 +81,7 @@ Outcome train_run(const training::TrainingRun& run, const std::string& prompt) {
   print_beginning(run, trainer);
   if (const int signal = train_visibly(run, trainer)) {
     const bool saved = trainer.steps_done() > 0;
-    std::printf("\n  stopped (%s) after step %ld%s; the same command goes on from there\n", strsignal(signal),
+    std::printf("\n  stopped (%s) after step %ld%s; the same command continues from there\n", strsignal(signal),
                 static_cast<long>(trainer.steps_done()), saved ? " and saved" : "");
     return {128 + signal};
   }
@@ -161,7 +161,7 @@ std::vector<Option> training_options(const std::string& folder, const std::strin
        count(model.checkpoint_every_n_layers)},
       {"held-out", "SHARE", "of the tokens, at the end, that training does not see; 0 to 0.5", shown(config.held_out)},
       {"seed", "N", "of the parameters and of the order of the text", count(static_cast<int64_t>(trainer.seed))},
-      {"prompt", "TEXT", "that the sample at the end goes on from", prompt},
+      {"prompt", "TEXT", "that the sample at the end continues", prompt},
       {"bf16", "", "compute in bfloat16; parameters stay float32", ""},
       {"mesh", "AXES",
        "devices of data, fsdp, expert, sequence, stages and tensor, as data=2,fsdp=4; JAX_NUM_CPU_DEVICES "
@@ -179,7 +179,7 @@ std::vector<Option> sampling_options(bool with_prompt) {
       {"seed", "N", "of the draws", "0"},
       {"weights", "KIND", "how they are stored while sampling: float32, bfloat16, int8, int4 or vq", "float32"},
   };
-  if (with_prompt) rows.insert(rows.begin(), {"prompt", "TEXT", "that the text goes on from", "a new line"});
+  if (with_prompt) rows.insert(rows.begin(), {"prompt", "TEXT", "that the text continues", "a new line"});
   return rows;
 }
 
@@ -217,13 +217,13 @@ std::vector<Command> training_commands() {
        {{"", {"folder", "..."}}},
        training_options(demo_folder, demo_prompt),
        demo,
-       "A finished demo in the folder is replaced; an interrupted one goes on."},
+       "A finished demo in the folder is replaced; an interrupted one continues."},
       {"train",
        "Trains a language model on a file or folder of text.",
        {{"TEXT", {"folder", "steps", "..."}}},
        training_options(train_folder, "a new line"),
        train,
-       "Ctrl-C, SIGTERM and SIGHUP save a checkpoint; the same command goes on from it."},
+       "Ctrl-C, SIGTERM and SIGHUP save a checkpoint; the same command continues from it."},
       {"sample",
        "Prints text that the model of a training run writes.",
        {{"[FOLDER]", {"prompt", "tokens", "..."}}},
@@ -231,7 +231,7 @@ std::vector<Command> training_commands() {
        sample,
        concat("Without FOLDER: the run in ", demo_folder, ".")},
       {"chat",
-       "Reads lines and lets the model of a training run go on from each.",
+       "Reads lines and lets the model of a training run continue each.",
        {{"[FOLDER]", {"tokens", "..."}}},
        sampling_options(false),
        chat,

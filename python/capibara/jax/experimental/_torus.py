@@ -77,7 +77,7 @@ def _axes_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[tuple[int, ..
         chosen[axis] = next(fits, ())
         if not chosen[axis] and shape[axis] > 1:
             raise NotImplementedError(
-                f"create_device_mesh: axis {axis} of size {shape[axis]} is no product of axes left of the torus "
+                f"create_device_mesh: axis {axis} of size {shape[axis]} is not a product of the remaining axes of the torus "
                 f"{'x'.join(map(str, sides))} ({'x'.join(map(str, free.values())) or 'none'} left); (4, 16) "
                 "fits a 4x4x4 slice since 4 = 4 and 16 = 4 x 4; allow_split_physical_axes=True divides axes of the torus")
         for i in chosen[axis]:

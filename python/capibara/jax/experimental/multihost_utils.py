@@ -48,8 +48,8 @@ def sync_global_devices(name: str) -> None:
 def reached_preemption_sync_point(step_id: int) -> bool:
     """True if all processes have reached the step at which a preempted program saves; never true for a single process."""
     if process_count() > 1:
-        raise RuntimeError(f"reached_preemption_sync_point(step_id={step_id}): processes are not told of preemptions; capibara.training's "
-                           "Trainer saves when it is sent SIGTERM")
+        raise RuntimeError(f"reached_preemption_sync_point(step_id={step_id}): processes are not notified of preemptions; "
+                           "capibara.training's Trainer saves when it is sent SIGTERM")
     return False
 
 

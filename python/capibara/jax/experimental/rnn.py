@@ -68,7 +68,7 @@ def lstm_ref(x: Array, h_0: Array, c_0: Array, W_ih: dict[int, Array], W_hh: dic
     if seq_lengths.dtype != jnp.int32:
         raise NotImplementedError("`seq_lengths` can only be int32.")
     if dropout != 0.0:
-        raise NotImplementedError(f"lstm: dropout between layers is not here, got dropout={dropout}; apply it to single layers")
+        raise NotImplementedError(f"lstm: dropout between layers is not supported, got dropout={dropout}; apply it to single layers")
     if x.shape[-1] != input_size or h_0.shape[-1] != hidden_size:
         raise ValueError(f"lstm: expected x with {input_size} features and h_0 with {hidden_size}, got shapes {x.shape} and {h_0.shape}")
     steps = jnp.arange(x.shape[1], dtype=jnp.int32)

@@ -104,7 +104,7 @@ OptimiseOptions chosen_options(const CompilerOptions& options) {
       std::string names;
       for (const Option& option : table) names += concat(names.empty() ? "'" : ", '", option.name, "'");
       throw RuntimeError(
-          concat("INVALID_ARGUMENT: No such compile option: '", name, "'; the CPU compiler knows ", names));
+          concat("INVALID_ARGUMENT: No such compile option: '", name, "'; the CPU compiler has the options ", names));
     }
     known->set(chosen, name, value);
   }

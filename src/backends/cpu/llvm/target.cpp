@@ -83,7 +83,7 @@ Target host_target() {
 }
 
 #else
-#error "capibara: the native compiler knows aarch64 (Linux) and x86_64; build with CAPIBARA_CPU=OFF"
+#error "capibara: the native compiler supports aarch64 (Linux) and x86_64; build with CAPIBARA_CPU=OFF"
 #endif
 
 }  // namespace capibara::cpu

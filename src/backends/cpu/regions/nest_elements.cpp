@@ -81,7 +81,8 @@ Element NestWriter::element_of(const Equation& self, const Index& index) {
                                              [&](const Equation& slice, int64_t dimension, int64_t last) {
                                                return symbol(start_value(slice.inputs[at(dimension) + 1], last));
                                              });
-    if (!place) throw InternalError(concat("cpu: ", self.primitive.name(), " was fused where its index is no sum"));
+    if (!place)
+      throw InternalError(concat("cpu: ", self.primitive.name(), " was fused although its index is not a sum"));
     return element(self.inputs[0], *place);
   }
   if (self.primitive == prim::pad() || self.primitive == prim::concatenate()) return guarded(self, index);

@@ -116,7 +116,7 @@ std::string BytecodeContainer::operation_name(std::size_t index) const {
 BytecodeContainer read_container(Bytes file) {
   ByteCursor cursor(file, "the file");
   for (const char byte : bytecode_magic) {
-    if (cursor.byte() != static_cast<std::uint8_t>(byte)) cursor.fail("is no bytecode of MLIR");
+    if (cursor.byte() != static_cast<std::uint8_t>(byte)) cursor.fail("is not MLIR bytecode");
   }
   const std::uint64_t version = cursor.number();
   if (version != bytecode_version) {

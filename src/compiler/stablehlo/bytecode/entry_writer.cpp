@@ -181,7 +181,7 @@ std::size_t EntryWriter::type(const Type& own, EntryKind kind, const Operation& 
       out.number(vhlo ? 33 : 12);
       break;
     case Type::Kind::token:
-      if (!vhlo) no_bytes_for(place, "a token beside operations of Shardy");
+      if (!vhlo) no_bytes_for(place, "a token among operations of Shardy");
       out.number(22);
       break;
     case Type::Kind::tuple:

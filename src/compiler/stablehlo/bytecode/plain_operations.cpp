@@ -169,7 +169,8 @@ class ChloWriter {
     const auto found = row ? plain_functions().find(row->primitive) : plain_functions().end();
     if (found == plain_functions().end()) {
       throw UnsupportedError(
-          concat(place_of(operation), ": this operation has no place in a StableHLO artifact, and none stands for it"));
+          concat(place_of(operation),
+                 ": this operation cannot be written to a StableHLO artifact, nor can another replace it"));
     }
     const Attrs attrs = row->read ? row->read({operation, inputs, outputs}) : Attrs();
     const Program program =
@@ -177,7 +178,7 @@ class ChloWriter {
                     inputs, std::string(row->primitive))
                   .program);
     Module written = parse_module(write_module(program));
-    if (written.functions.size() != 1) fail(operation, "expected one function to stand for it");
+    if (written.functions.size() != 1) fail(operation, "expected one function in its place");
     std::string name = operation.name;
     for (int suffix = 0; module_.find_function(name) || names_.count(name) != 0; ++suffix)
       name = concat(operation.name, "_", suffix);

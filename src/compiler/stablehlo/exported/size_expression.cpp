@@ -24,7 +24,7 @@ class Evaluation {
   std::int64_t run() {
     const std::int64_t value = sum();
     if (at_ != text_.size()) fail("expected an operator");
-    if (value < 0) fail(concat("it is ", value, ", which is no size"));
+    if (value < 0) fail(concat("it is ", value, ", which is not a size"));
     return value;
   }
 

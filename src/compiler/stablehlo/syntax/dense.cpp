@@ -320,7 +320,7 @@ DenseElements decode_dense(const Lexer& lexer, std::size_t begin, std::size_t en
     lexer.fail(begin, "dense: expected a tensor type of static shape, got " + type.text());
   }
   const DTypeRow* row = find_row(type.element());
-  if (!row) lexer.fail(begin, "dense: expected an element type that capibara knows, got " + type.element());
+  if (!row) lexer.fail(begin, "dense: expected an element type of capibara, got " + type.element());
   return DenseDecoder(lexer, begin, end, type, *row).decode();
 }
 

@@ -33,7 +33,7 @@ const Function expert_rows[] = {
                                                          .renormalize = a.flag("renormalize"),
                                                          .capacity_factor = a.optional_real("capacity_factor")}));
      },
-     "Routes tokens to the top_k experts of greatest logits: weights, experts, permutation, inverse, group_sizes, "
+     "Routes tokens to the top_k experts with the largest logits: weights, experts, permutation, inverse, group_sizes, "
      "load, "
      "aux_loss."},
     {"moe_feed_forward",

@@ -33,7 +33,7 @@ const Function quantization_rows[] = {
      [](const Arguments& a) -> Value {
        return kernels::vq_decode(a.array("codes"), a.array("codebook"), {.residual = a.flag("residual")});
      },
-     "The vectors that codes stand for."},
+     "The vectors encoded by codes."},
     {"vq_quantize",
      "inputs, codebook, *, distance_metric: str = 'euclidean', residual: bool = False, commitment_cost: float = 0.25, "
      "codebook_cost: float = 1.0 -> tuple[Array, Array, Array]",

@@ -51,7 +51,7 @@ void require_same_dtypes(const Arguments& arguments, std::initializer_list<Array
     if (x.dtype() != DType::float0) continue;
     throw TypeError(concat("lax.", arguments.function(),
                            " was called with a float0 array; float0s do not support any operations by design: ",
-                           "they stand for derivatives that do not exist."));
+                           "they mark derivatives that do not exist."));
   }
   throw TypeError(
       concat("lax.", arguments.function(), " requires arguments to have the same dtypes, got ", dtypes, "."));

@@ -88,7 +88,7 @@ const Function lax_elementwise_functions[] = {
     {"exp", "x, *, accuracy=None", unary<lax::exp>, "e to the power x."},
     {"exp2", "x, *, accuracy=None", unary<lax::exp2>, "Two to the power x."},
     {"expm1", "x, *, accuracy=None", unary<lax::expm1>, "exp(x) - 1, accurate near zero."},
-    {"floor", "x", unary<lax::floor>, "The greatest integer not above x."},
+    {"floor", "x", unary<lax::floor>, "The largest integer not above x."},
     {"imag", "x", unary<lax::imag>, "The imaginary part of complex numbers."},
     {"is_finite", "x", unary<lax::is_finite>, "Whether each element is neither infinite nor NaN."},
     {"lgamma", "x", unary<lax::lgamma>, "The logarithm of the absolute value of the gamma function."},

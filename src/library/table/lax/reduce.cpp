@@ -221,7 +221,7 @@ const Function lax_reduce_functions[] = {
      "tuple[int, ...]",
      reduce_window_shape_tuple, "The shape of what reduce_window returns."},
     {"padtype_to_pads", "in_shape, window_shape, window_strides, padding -> list[tuple[int, int]]", padtype_to_pads,
-     "The pairs of paddings that VALID, SAME or SAME_LOWER stand for."},
+     "The pairs of paddings for VALID, SAME or SAME_LOWER."},
     {"cumsum", "operand, axis=0, reverse=False", cumulative<lax::cumsum>, "The cumulative sum along an axis."},
     {"cumprod", "operand, axis=0, reverse=False", cumulative<lax::cumprod>, "The cumulative product along an axis."},
     {"cummax", "operand, axis=0, reverse=False", cumulative<lax::cummax>, "The cumulative maximum along an axis."},
@@ -245,11 +245,11 @@ const Function lax_reduce_functions[] = {
        const auto [values, positions] = lax::top_k(x, a.integer("k"), a.integer("axis"));
        return Arrays{values, positions};
      },
-     "The k greatest elements along an axis and their positions."},
+     "The k largest elements along an axis and their positions."},
     {"approx_max_k",
      "operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True "
      "-> list[Array]",
-     approximate<lax::approx_max_k>, "The k greatest elements, approximately on some devices."},
+     approximate<lax::approx_max_k>, "The k largest elements, approximately on some devices."},
     {"approx_min_k",
      "operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True "
      "-> list[Array]",

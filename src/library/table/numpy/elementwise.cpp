@@ -225,7 +225,7 @@ const Function numpy_elementwise_functions[] = {
     {"rad2deg", "x, /", unary<numpy::rad2deg>, "Converts radians to degrees."},
     {"degrees", "x, /", unary<numpy::degrees>, "Converts radians to degrees."},
     // Rounding.
-    {"floor", "x, /", unary<numpy::floor>, "The greatest integer not above x."},
+    {"floor", "x, /", unary<numpy::floor>, "The largest integer not above x."},
     {"ceil", "x, /", unary<numpy::ceil>, "The least integer not below x."},
     {"trunc", "x", unary<numpy::trunc>, "x rounded toward zero."},
     {"rint", "x, /", unary<numpy::rint>, "The nearest integer; ties go to the even one."},

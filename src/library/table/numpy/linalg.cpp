@@ -157,7 +157,7 @@ const Function numpy_linalg_functions[] = {
      },
      "The singular value decomposition."},
     {"svdvals", "x, /", [](const Arguments& a) -> Value { return linalg::svdvals(a.array("x")); },
-     "The singular values, greatest first."},
+     "The singular values, largest first."},
     {"tensordot",
      "x1, x2, /, *, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2, precision=None, "
      "preferred_element_type=None, out_sharding=None",

@@ -41,7 +41,7 @@ numpy::Sections sections(const Arguments& a) {
 numpy::Blocks blocks(const Arguments& a, const Value& value) {
   const Sequence* sequence = value.sequence();
   if (!sequence) return leaf_array(a, value);
-  if (!sequence->is_list) throw ValueError("block: arrays must stand in lists, got a tuple (argument 'arrays')");
+  if (!sequence->is_list) throw ValueError("block: arrays must be given in lists, got a tuple (argument 'arrays')");
   std::vector<numpy::Blocks> items;
   for (const Value& item : sequence->items) items.push_back(blocks(a, item));
   return items;

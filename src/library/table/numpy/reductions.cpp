@@ -117,7 +117,7 @@ const Function numpy_reductions_functions[] = {
     {"nanprod", nansum_signature,
      [](const Arguments& a) -> Value { return numpy::nanprod(a.array("a"), nan_sum_options(a)); },
      "The product of the elements that are not NaN."},
-    {"max", max_signature, reduced_over_names<max_row>, "The greatest element along axes; NaN where there is one."},
+    {"max", max_signature, reduced_over_names<max_row>, "The largest element along axes; NaN where there is one."},
     {"min", max_signature, reduced_over_names<min_row>, "The least element along axes; NaN where there is one."},
     {"amax", max_signature, [](const Arguments& a) -> Value { return numpy::amax(a.array("a"), max_options(a)); },
      "Another name of max."},
@@ -125,7 +125,7 @@ const Function numpy_reductions_functions[] = {
      "Another name of min."},
     {"nanmax", max_signature,
      [](const Arguments& a) -> Value { return numpy::nanmax(a.array("a"), nan_max_options(a)); },
-     "The greatest element that is not NaN."},
+     "The largest element that is not NaN."},
     {"nanmin", max_signature,
      [](const Arguments& a) -> Value { return numpy::nanmin(a.array("a"), nan_max_options(a)); },
      "The least element that is not NaN."},
@@ -136,7 +136,7 @@ const Function numpy_reductions_functions[] = {
        a.require_absent("out");
        return numpy::ptp(a.array("a"), {.axis = a.axis("axis"), .keepdims = a.flag("keepdims")});
      },
-     "The greatest minus the least element along axes."},
+     "The largest minus the smallest element along axes."},
     {"count_nonzero", "a, axis=None, keepdims=False",
      [](const Arguments& a) -> Value {
        return numpy::count_nonzero(a.array("a"), {.axis = static_axis(a, "axis"), .keepdims = a.flag("keepdims")});

@@ -107,7 +107,7 @@ class SparsifyEnv:
             if buffer is not None and number is not None:
                 raise ValueError(f"SparsifyEnv.sparse: both {name} and {name}_ref are given")
             if buffer is None and (number is not None and number >= len(self._buffers) or number is None and name != "indptr"):
-                raise ValueError(f"SparsifyEnv.sparse: {name}_ref={number} is no buffer of {len(self._buffers)}")
+                raise ValueError(f"SparsifyEnv.sparse: {name}_ref={number} is not one of the {len(self._buffers)} buffers")
             numbers.append(number if buffer is None else self._push(buffer))
         return SparsifyValue(shape, *numbers, indices_sorted=indices_sorted, unique_indices=unique_indices)
 

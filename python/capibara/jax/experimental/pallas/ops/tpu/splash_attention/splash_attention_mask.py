@@ -46,7 +46,7 @@ class Mask:
             raise ValueError(f"Invalid shape for other: {other.shape}, expected: {self.shape}")
 
     def __bool__(self):
-        raise NotImplementedError("a mask is no truth value: combine masks by | and &, not by or and and")
+        raise NotImplementedError("a mask has no truth value: combine masks by | and &, not by or and and")
 
 
 class NumpyMask(Mask):
