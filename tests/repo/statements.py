@@ -116,12 +116,15 @@ def sparse():
         assert hasattr(module, name), name
 
 
-@states("docs/python.md", "User-defined key types, philox and threefry4x32 do not exist.")
-def key_types():
+@states("docs/python.md", "`isinstance(key, jax.Array)` is false, functions of `jax.numpy` do not take them, and their lines in a jaxpr "
+        "show words.")
+def keys_of_generators():
     import capibara.jax as jax
-    for name in ("philox2x32", "philox4x32", "threefry4x32"):
-        assert "unrecognized PRNG implementation" in raises(ValueError, lambda: jax.random.key(0, impl=name))
-    raises((AttributeError, ImportError), lambda: __import__("capibara.jax.extend.random", fromlist=["x"]).define_prng_impl)
+    key = jax.random.key(0, impl="philox4x32")
+    assert not isinstance(key, jax.Array) and len(jax.tree.leaves(key)) == 1
+    raises(TypeError, lambda: jax.numpy.stack([key, key]))
+    shown = str(jax.make_jaxpr(jax.random.bits)(key))
+    assert "u32[2]" in shown and "key<" not in shown
 
 
 @states("docs/python.md", "What is missing does not exist: `jax.numpy.name` raises `AttributeError` with the nearest name that does.")
