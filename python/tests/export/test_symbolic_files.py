@@ -202,6 +202,20 @@ def test_jax_differentiates_what_we_write(name):
   close(total(theirs.call)(*arguments), total(function)(*arguments), 2e-4)
 
 
+def test_damaged_files_are_errors():
+  blob, generator, refused = written("softmax")[1], np.random.default_rng(7), 0
+  for number in range(400):
+    damaged = bytearray(blob[:generator.integers(len(blob))] if number % 4 == 0 else blob)
+    for _ in range(number % 4):
+      damaged[generator.integers(len(damaged))] ^= 1 << generator.integers(8)
+    try:
+      export.deserialize(damaged).mlir_module()
+    except (ValueError, NotImplementedError) as error:
+      assert not isinstance(error, UnicodeDecodeError) and len(str(error)) > 20
+      refused += 1
+  assert refused > 150  # a bit of a name or a number makes another file that is right
+
+
 def test_what_we_write_for_several_platforms():
   spec = jax.ShapeDtypeStruct(export.symbolic_shape("b, 3"), np.float32)
   file = export.export(jax.jit(lambda x: jax.numpy.cumsum(x, 0) * x.shape[0]), platforms=["cpu", "cuda"])(spec)
