@@ -7,6 +7,7 @@
 #include <random>
 
 #include "backends/pjrt/mosaic/kernels.h"
+#include "backends/pjrt/prepare.h"
 #include "interpreter.h"
 #include "io/files/base64.h"
 #include "program/ir/build.h"
@@ -83,6 +84,8 @@ Array drawn(uint32_t seed, Shape shape, DType dtype = DType::float32) {
   for (float& number : data) number = normal(random);
   return Array::from_host(DType::float32, std::move(shape), data.data()).astype(dtype);
 }
+
+ArrayType typed(DType dtype, Shape shape) { return drawn(1, {1}).astype(dtype).type().with_shape(std::move(shape)); }
 
 std::vector<double> numbers(const Array& x) { return x.astype(DType::float32).to_vector<double>(); }
 
@@ -391,6 +394,28 @@ TEST(MosaicGroups, EqualTheirDefinition) {
   check_groups(1024 + 512, 3, {2, 5}, 8, false, DType::float32);  // the inner size in three steps
 }
 
+// ---- programs for plugins
+// -------------------------------------------------------------------------------------------------
+
+TEST(MosaicPrograms, CallKernelsWhereThePluginIsForTpus) {
+  const auto norm = [](std::span<const Array> in) {
+    return capibara::bind(primitive("rms_norm"), Arrays(in.begin(), in.end()), Attrs{{"epsilon", 1e-5}});
+  };
+  const Types types = {typed(DType::float32, {16, 128}), typed(DType::float32, {128})};
+  const Program program = stage(norm, types, "f").program;
+  const auto calls = [&](bool tpu) {
+    return pjrt::prepare(program, {}, {.tpu_kernels = tpu}).text.find("@tpu_custom_call") != std::string::npos;
+  };
+  EXPECT_TRUE(calls(true));
+  EXPECT_FALSE(calls(false));
+  // XLA cannot partition a kernel.
+  EXPECT_EQ(kernel_texts(call_kernels(program, false)).size(), 1u);
+  EXPECT_EQ(kernel_texts(call_kernels(program, true)).size(), 0u);
+  // Kernels have no float16: the composition stays.
+  const Program wide = stage(norm, Types{typed(DType::float16, {16, 128}), typed(DType::float16, {128})}, "f").program;
+  EXPECT_EQ(kernel_texts(call_kernels(wide, false)).size(), 0u);
+}
+
 // ---- the builder's checks
 // -------------------------------------------------------------------------------------------------
 
@@ -402,8 +427,6 @@ std::string message_of(const std::function<void()>& run) {
   }
   return "";
 }
-
-ArrayType typed(DType dtype, Shape shape) { return drawn(1, {1}).astype(dtype).type().with_shape(std::move(shape)); }
 
 std::vector<Value> first_block(const Point& point) { return {point.kernel.constant(0), point.kernel.constant(0)}; }
 

@@ -26,7 +26,7 @@ int64_t dividing_block(int64_t size) {
   for (const int64_t block : {1024, 512, 256, 128}) {
     if (size % block == 0) return block;
   }
-  return size <= 2048 ? size : 0;
+  return size <= 1024 ? size : 0;
 }
 
 // int32 vectors: of each step its group, its block of rows, and 1 if it is the group's first; of each group its first

@@ -20,7 +20,7 @@ struct Rows {
 
 // nullopt: the kernels do not take such rows.
 std::optional<Rows> rows_of(const ArrayType& x) {
-  constexpr int64_t block_elements = 1 << 17, min_rows = 16, max_rows = 512, max_columns = 1 << 15;
+  constexpr int64_t block_elements = 1 << 17, min_rows = 16, max_rows = 512, max_columns = 1 << 14;
   if (x.dtype != DType::float32 && x.dtype != DType::bfloat16) return std::nullopt;
   if (x.size() == 0 || x.rank() == 0 || x.shape.back() > max_columns) return std::nullopt;
   Rows rows{x.size() / x.shape.back(), x.shape.back(), 0};
