@@ -1,5 +1,5 @@
 """Numbers that carry their origin and print it."""
-from capibara._notebook import Report
+from capibara import _notebook
 
 
 class Figure(float):
@@ -72,4 +72,4 @@ def with_figures(answer, *names):
     for name in names:
         value, origin = answer[name]
         figures[name] = Absent(origin) if value is None else Figure(value, origin)
-    return Report({**answer, **figures})
+    return _notebook.Report({**answer, **figures})

@@ -1,6 +1,5 @@
 """Plans from Python: memory, step times, batch sizes and bottlenecks of training on a TPU slice, all modelled by the core."""
-from capibara import _core, _tracebacks
-from capibara._notebook import Report
+from capibara import _core, _notebook, _tracebacks
 from capibara.core.tpu._figures import PlannedBatch, with_figures
 from capibara.core.tpu._models import planned
 from capibara.gradient_checkpointing import enable_gradient_checkpointing
@@ -19,7 +18,8 @@ def estimate_step(model, tpu=None, sequence_length=2048, batch_size=None, mesh=N
 
     The default `tpu` is v4-8, the default `batch_size` one sequence per device; `assumed` lists these and what was inferred of the model.
     """
-    return Report(_core.tpu.estimate_step(_request("estimate_step", model, tpu, sequence_length, batch_size, mesh=mesh, remat=remat)))
+    request = _request("estimate_step", model, tpu, sequence_length, batch_size, mesh=mesh, remat=remat)
+    return _notebook.Report(_core.tpu.estimate_step(request))
 
 
 def analyze_bottlenecks(model, tpu=None, sequence_length=2048, batch_size=None, mesh=None, remat="full"):
