@@ -4,6 +4,8 @@
 #include <capibara/models/value.h>
 #include <capibara/tpu/error.h>
 
+#include <cstring>
+
 #include "bindings.h"
 #include "core/runtime/background.h"
 #include "core/runtime/interrupt.h"
@@ -14,13 +16,17 @@ namespace capibara::python {
 
 namespace {
 
+// Sets an error of capibara._errors. Bytes of its text that are not UTF-8, which files may hold, are escaped.
 void set_error(const char* name, const char* text) {
   PyObject* module = PyImport_ImportModule("capibara._errors");
   if (!module) return;
   PyObject* type = PyObject_GetAttrString(module, name);
   Py_DECREF(module);
   if (!type) return;
-  PyErr_SetString(type, text);
+  if (PyObject* message = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "backslashreplace")) {
+    PyErr_SetObject(type, message);
+    Py_DECREF(message);
+  }
   Py_DECREF(type);
 }
 

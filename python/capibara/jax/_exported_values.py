@@ -1,6 +1,4 @@
 """Converts arguments and results of exported texts, in which PRNG keys are words and float0 tangents are booleans."""
-import contextlib
-
 import numpy as np
 
 from capibara import _core
@@ -11,15 +9,6 @@ from capibara.jax._api import jit
 from capibara.jax._programs import eval_jaxpr
 
 _KEY_KINDS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
-
-
-@contextlib.contextmanager
-def readable_errors():
-    """A context for reading a file: errors that quote bytes which are not UTF-8, as damaged files have them, become texts."""
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise ValueError(f"export: the file is damaged: {error.object.decode(errors='backslashreplace')}") from None
 
 
 def type_name(dtype) -> str:
@@ -49,8 +38,7 @@ def evaluate_module(module, in_avals, out_avals, kept, platforms, platform):
     programs = {}
 
     def run_for(types):
-        with readable_errors():
-            program = _core.program_from_stablehlo(module, types) if types else _core.program_from_stablehlo(module)
+        program = _core.program_from_stablehlo(module, types) if types else _core.program_from_stablehlo(module)
         return program, jit(lambda *values: eval_jaxpr(program.jaxpr, program.consts, *values))
 
     if not symbolic:
