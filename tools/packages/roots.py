@@ -44,9 +44,9 @@ def make_root():
         say(f"making an empty Debian {SUITE} in {root.relative_to(ROOT)}")
         run("debootstrap", "--variant=minbase", "--include=python3-venv", SUITE, root, capture_output=True)
         (root / "done").touch()
-    if not (root / "proc/self").exists():  # programs ask it where they are
-        run("mount", "-t", "proc", "proc", root / "proc")
-        atexit.register(subprocess.run, ["umount", str(root / "proc")])
+    # Programs ask /proc where they are. Mounted by each run, so that the end of another one does not take it away.
+    run("mount", "-t", "proc", "proc", root / "proc")
+    atexit.register(subprocess.run, ["umount", str(root / "proc")])
     for compiler in ("cc", "gcc", "g++", "clang", "ld", "as"):
         if (root / "usr/bin" / compiler).exists():
             fail(f"the empty system has a compiler or linker, /usr/bin/{compiler}")
