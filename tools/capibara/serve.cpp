@@ -127,6 +127,11 @@ class Fields {
     if (!found->boolean()) refuse(name, "true or false", *found);
     return *found->boolean();
   }
+  // Refuses any value but the one that changes nothing.
+  void require_if_given(const std::string& name, const Json& neutral) {
+    const Json* found = take(name);
+    if (found && *found != neutral) refuse(name, concat("nothing but ", neutral.dump()), *found);
+  }
   [[noreturn]] static void refuse(const std::string& name, const std::string& expected, const Json& got) {
     std::string shown = got.dump();
     if (shown.size() > 60) shown = shown.substr(0, whole_characters(shown.substr(0, 57))) + "...";
@@ -264,8 +269,12 @@ Asked read_request(const ServedModel& served, const Limits& limits, const HttpCa
   }
   // Values that change nothing are accepted; others are refused by name.
   fields.integer("n", 1, 1, 1);
-  fields.number("frequency_penalty", 0, 0, 0);
-  fields.number("presence_penalty", 0, 0, 0);
+  fields.integer("best_of", 1, 1, 1);
+  for (const char* name : {"frequency_penalty", "presence_penalty"}) fields.number(name, 0, 0, 0);
+  if (fields.truth("logprobs", false)) throw Refusal{400, "'logprobs' is not supported by capibara serve", "logprobs"};
+  fields.require_if_given("logit_bias", Json::Object{});
+  fields.require_if_given("tools", Json::List{});
+  fields.require_if_given("response_format", Json::Object{{"type", "text"}});
   fields.take("user");
   fields.finish();
   return asked;
@@ -519,7 +528,8 @@ int serve(const Arguments& arguments) {
   options.max_waiting = at_least(arguments, "queue", 0);
   const int64_t wanted = at_least(arguments, "capacity", 2);
   const double seconds = arguments.number("timeout");
-  if (!(seconds > 0)) throw UsageError{concat("--timeout: expected more than 0 seconds, got ", seconds)};
+  if (!(seconds > 0 && seconds <= 1e7))
+    throw UsageError{concat("--timeout: expected up to 1e7 seconds, got ", seconds)};
   const int port = arguments.integer("port");
   if (port < 0 || port > 65535) throw UsageError{concat("--port: expected 0 to 65535, got ", port)};
 

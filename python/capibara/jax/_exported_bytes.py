@@ -5,7 +5,7 @@ import json
 from capibara import _core
 from capibara._symbolic_shapes import SymbolicScope, symbolic_shape
 from capibara._types import ShapeDtypeStruct
-from capibara.jax._exported_values import type_name
+from capibara.jax._exported_values import damaged_texts, type_name
 
 _OLD_MARK = b"capibara exported program 1\n"
 _LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
@@ -137,7 +137,9 @@ def read(blob, make):
     if blob.startswith(_OLD_MARK):
         raise ValueError("export.deserialize: these bytes are of an older version of this library, which had a format of its own; export "
                          "the function again")
-    return _made(_core.read_exported(blob), make)
+    with damaged_texts():
+        facts = _core.read_exported(blob)
+    return _made(facts, make)
 
 
 def _made(facts, make):

@@ -1,4 +1,6 @@
 """Converts arguments and results of exported texts, in which PRNG keys are words and float0 tangents are booleans."""
+import contextlib
+
 import numpy as np
 
 from capibara import _core
@@ -9,6 +11,16 @@ from capibara.jax._api import jit
 from capibara.jax._programs import eval_jaxpr
 
 _KEY_KINDS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+
+
+@contextlib.contextmanager
+def damaged_texts():
+    """A context for reading a file: names in it that are not UTF-8 are an error that says so."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        text = error.object.decode(errors="backslashreplace")
+        raise ValueError(f"export: the file is damaged: expected texts in UTF-8, got {text!r}") from None
 
 
 def type_name(dtype) -> str:
@@ -38,7 +50,8 @@ def evaluate_module(module, in_avals, out_avals, kept, platforms, platform):
     programs = {}
 
     def run_for(types):
-        program = _core.program_from_stablehlo(module, types) if types else _core.program_from_stablehlo(module)
+        with damaged_texts():
+            program = _core.program_from_stablehlo(module, types) if types else _core.program_from_stablehlo(module)
         return program, jit(lambda *values: eval_jaxpr(program.jaxpr, program.consts, *values))
 
     if not symbolic:

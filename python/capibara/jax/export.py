@@ -20,7 +20,7 @@ from capibara._types import ShapeDtypeStruct
 from capibara.jax import _exported_bytes, custom_vjp, default_backend, tree_util, vjp
 from capibara.jax._api import jit
 from capibara.jax._exported_bytes import register_namedtuple_serialization, register_pytree_node_serialization
-from capibara.jax._exported_values import evaluate_module
+from capibara.jax._exported_values import damaged_texts, evaluate_module
 from capibara.jax._platforms import depends_on_platform, traced_for
 from capibara.jax._programs import eval_jaxpr
 from capibara.jax._symbolic_modules import symbolic_module
@@ -94,7 +94,8 @@ class Exported:
         """The program as StableHLO text."""
         if self._lower is not None:
             return self._symbolic_text
-        return _core.stablehlo_text(self.artifact) if self.text is None else self.text
+        with damaged_texts():
+            return _core.stablehlo_text(self.artifact) if self.text is None else self.text
 
     @functools.cached_property
     def _symbolic_text(self):

@@ -157,7 +157,7 @@ HOSTILE = {
     "short": (b"\x01\x02", "has 2 bytes"),
     "long header": (hostile({}, length=2**63), "the header would have 9223372036854775808 bytes"),
     "no json": (hostile(b"{\"a\": "), "header"),
-    "list": (hostile([]), "no JSON object"),
+    "list": (hostile([]), "not a JSON object"),
     "no dtype": (hostile({"a": {"shape": [1], "data_offsets": [0, 4]}}, bytes(4)), "tensor 'a': the dtype is missing"),
     "dtype": (hostile({"a": {"dtype": "F99", "shape": [1], "data_offsets": [0, 4]}}, bytes(4)), "'F99' is not known"),
     "negative size": (hostile({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, bytes(4)), "do not fit"),

@@ -77,7 +77,7 @@ def test_tokenizers_are_saved_and_hostile_files_refused(tmp_path):
     path = str(tmp_path / "tokenizer.txt")
     tokenizer.save(path)
     assert training.Tokenizer.load(path).merges == tokenizer.merges
-    for content, message in (("", "no file of a tokenizer"), ("capibara tokenizer 1\n1 x\n", "line 2 of .* is not two numbers"),
+    for content, message in (("", "not a tokenizer's file"), ("capibara tokenizer 1\n1 x\n", "line 2 of .* is not two numbers"),
                              ("capibara tokenizer 1\n97 300\n", "merge 0 names token 300"),
                              ("capibara tokenizer 1\n99999999999999 1\n", "not two numbers")):
         Path(path).write_text(content)

@@ -158,6 +158,7 @@ struct PublishedTokenizer::Data {
   std::unordered_map<uint64_t, Merge> merges;           // by pair
   std::vector<std::string> texts;                       // by token; empty for special ones
   std::vector<Added> added;                             // longest first
+  std::array<bool, 256> begins_added{};                 // by the first byte of an added token
   std::array<int32_t, 256> byte_tokens{};               // -1 if a byte has none
   std::vector<int32_t> before;                          // special tokens before a text
   const SplitRule* rule = nullptr;                      // of byte-level tokenizers; null: a text is one word
@@ -389,6 +390,7 @@ PublishedTokenizer PublishedTokenizer::load(const std::string& path) {
       }
       data.added.push_back({file.text(&entry, "content"), file.token(*number)});
       if (data.added.back().text.empty()) file.refuse("an added token is empty");
+      data.begins_added[static_cast<unsigned char>(data.added.back().text[0])] = true;
       place(data.added.back().token, file.truth(&entry, "special") ? "" : data.added.back().text);
     }
   }
@@ -519,6 +521,10 @@ std::vector<int32_t> PublishedTokenizer::encode(std::string_view text, bool add_
   if (add_special) tokens = data_->before;
   std::size_t start = 0;
   for (std::size_t at = 0; at < text.size();) {
+    if (!data_->begins_added[static_cast<unsigned char>(text[at])]) {
+      ++at;
+      continue;
+    }
     const auto found = std::find_if(data_->added.begin(), data_->added.end(),
                                     [&](const Added& one) { return text.substr(at).starts_with(one.text); });
     if (found == data_->added.end()) {

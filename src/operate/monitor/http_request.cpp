@@ -113,13 +113,15 @@ std::optional<HttpCall> parse_http_head(std::string_view head) {
     }
   }
   if (first) return std::nullopt;
-  call.chunked = !coding.empty();
+  call.unknown_length = !coding.empty();
   if (!length.empty()) {
     std::size_t bytes = 0;
     const char* const end = length.data() + length.size();
     const auto read = std::from_chars(length.data(), end, bytes);
-    if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
-    call.content_length = bytes;
+    if (read.ec != std::errc() || read.ptr != end)
+      call.unknown_length = true;
+    else
+      call.content_length = bytes;
   }
   return call;
 }

@@ -13,7 +13,7 @@ namespace capibara {
 struct HttpCall {
   std::string method, path, token, host, authorization, content_type, body;
   std::optional<std::size_t> content_length;
-  bool chunked = false;  // a body of unknown length
+  bool unknown_length = false;  // of the body: chunks, or a Content-Length that is not a number
 };
 
 // Parses the lines up to the empty one; absent if they are malformed. Duplicates of a header that is read here

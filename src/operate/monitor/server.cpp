@@ -269,7 +269,7 @@ struct HttpServer::State {
     call->body = options.max_body_bytes == 0 ? "" : std::move(connection.call.body);
     connection.call = std::move(*call);
     if (options.max_body_bytes == 0) return pass_on(connection);
-    if (connection.call.chunked)
+    if (connection.call.unknown_length)
       return connection.answer({411, "text/plain; charset=utf-8", "expected a body with a Content-Length\n"});
     const std::size_t length = connection.call.content_length.value_or(0);
     if (length > options.max_body_bytes) {

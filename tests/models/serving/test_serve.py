@@ -98,6 +98,12 @@ def test_stop_texts_end_an_answer_before_them(server):
         assert (got, reason) == (whole[:whole.index(stop)], "stop")
 
 
+def test_values_that_change_nothing_are_accepted(server):
+    neutral = {"n": 1, "best_of": 1, "presence_penalty": 0.0, "frequency_penalty": 0, "logprobs": None, "logit_bias": {}, "tools": [],
+               "response_format": {"type": "text"}, "user": "somebody", "suffix": None}
+    assert text_of(server.complete(**neutral)) == text_of(server.complete())
+
+
 def test_the_same_seed_gives_the_same_text(server):
     texts = [text_of(server.complete(temperature=1.5, seed=seed, max_tokens=40)) for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
@@ -108,7 +114,10 @@ def test_the_same_seed_gives_the_same_text(server):
     (b"{", 400, "not valid JSON"), (b"[1]", 400, "JSON object"), ({}, 400, "'prompt' is missing"),
     ({"prompt": "x", "temperature": "hot"}, 400, "'temperature'"), ({"prompt": "x", "temperature": -1}, 400, "'temperature'"),
     ({"prompt": "x", "top_p": 0}, 400, "'top_p'"), ({"prompt": "x", "max_tokens": 0}, 400, "'max_tokens'"),
-    ({"prompt": "x", "n": 2}, 400, "'n'"), ({"prompt": "x", "logprobs": 3}, 400, "'logprobs' is not supported"),
+    ({"prompt": "x", "n": 2}, 400, "'n'"), ({"prompt": "x", "logprobs": 3}, 400, "'logprobs'"),
+    ({"prompt": "x", "logprobs": True}, 400, "'logprobs' is not supported"),
+    ({"prompt": "x", "suffix": "y"}, 400, "'suffix' is not supported"),
+    ({"prompt": "x", "logit_bias": {"5": 1}}, 400, "'logit_bias'"),
     ({"prompt": "x", "presence_penalty": 1}, 400, "'presence_penalty'"), ({"prompt": ""}, 400, "no tokens"),
     ({"prompt": "x" * 500}, 400, "200"), ({"prompt": [999]}, 400, "'prompt'"), ({"prompt": ["a", "b"]}, 400, "'prompt'"),
     ({"prompt": "x", "stop": [""]}, 400, "'stop'"), ({"prompt": "x", "stop": list("abcde")}, 400, "'stop'"),

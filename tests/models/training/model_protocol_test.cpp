@@ -366,7 +366,7 @@ TEST(ModelProtocol, WrongUsesAreNamed) {
          parts.logical_axes->of["wrong"] = {"embed"};
          AnyModel{parts};
        },
-       {"'wrong'", "no parameter"}},
+       {"'wrong'", "not a parameter"}},
       {"too few axes",
        [&] {
          ModelParts parts = layered;
@@ -413,7 +413,7 @@ TEST(ModelProtocol, WrongUsesAreNamed) {
          const int width = write_tokens({path}, tokenizer, path + ".bin");
          trainer.train(TokenFile(path + ".bin", width), LoaderOptions{});
        },
-       {"is no LanguageModel", "argument 'tokens'"}},
+       {"is not a LanguageModel", "argument 'tokens'"}},
       {"other parameters",
        [&] {
          Trainer(Line(), sgd()).set_parameters({{"weight", lax::full({3, 2}, 0.0f)}, {"bias", lax::full({1}, 0.0f)}});

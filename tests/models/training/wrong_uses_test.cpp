@@ -147,7 +147,7 @@ TEST_F(WrongUsesOf, PartsOfModels) {
        {parts_with([](ModelParts& p) {
           p.logical_axes = LogicalAxes{{{"wrong", {"embed"}}}};
         }),
-        {"logical axes", "'wrong'", "no parameter"}},
+        {"logical axes", "'wrong'", "not a parameter"}},
        {parts_with([](ModelParts& p) {
           p.logical_axes = LogicalAxes{{{"layers.0.w", {"embed"}}}};
         }),
