@@ -287,6 +287,19 @@ def test_names_of_eigen_mean_the_same(tmp_path):
 NAMES = "import capibara.jax as jax\nimport capibara.jax.numpy as jnp\nfrom capibara.jax import lax\nfrom capibara import kernels\n"
 KEYED = NAMES + "key = jax.random.key(0)\nnormal = lambda *shape: jax.random.normal(key, shape)\n"
 SHARDED = NAMES + "from capibara.jax.sharding import NamedSharding, PartitionSpec as P\n"
+# A server on a free port, to which the page's address leads.
+SERVED = """import atexit, os, pathlib, re, subprocess
+import openai
+command = os.environ["CAPIBARA_COMMAND"]
+pathlib.Path("novels.txt").write_text("It is a truth that is known. " * 200)
+subprocess.run([command, "train", "novels.txt", "--folder", "novels", "--steps", "2", "--width", "16", "--heads", "2", "--hidden", "16",
+                "--layers", "attention+mlp", "--batch", "2", "--length", "16"], check=True, capture_output=True)
+server = subprocess.Popen([command, "serve", "novels", "--port", "0"], stdout=subprocess.PIPE, text=True)
+atexit.register(server.kill)
+address = re.search(r"http://\\S+/v1", server.stdout.readline())[0]
+client_class = openai.OpenAI
+openai.OpenAI = lambda base_url, api_key: client_class(base_url=base_url.replace("http://127.0.0.1:8000/v1", address), api_key=api_key)
+"""
 EXCERPTS = {
     ("README.md", ""): "",
     ("docs/kernels.md", ""): KEYED + "x, scale, bias = normal(3, 8), normal(8), normal(8)\n",
@@ -306,6 +319,7 @@ EXCERPTS = {
     ("docs/models.md", ""): "",
     ("docs/processes.md", ""): "import numpy as np\ngrads = np.ones(3)\n",
     ("docs/python.md", ""): "",
+    ("docs/serving.md", ""): SERVED,
     ("docs/sharding.md", ""): SHARDED + "batch = jnp.ones((8, 4))\nstep = lambda w, x: lax.psum((w * x).sum(), 'data')\n",
     ("docs/sharding.md", "Models on meshes"): SHARDED + "params = {'attention': {'query': {'kernel': jnp.ones((16, 16))}}}\n",
     ("docs/sharding.md", "Explicit axes: shardings in types"):

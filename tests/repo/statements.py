@@ -318,6 +318,8 @@ def larger_plans():
 OTHER = {  # (page, sentence or part of it): why no command can decide it
     ("README.md", "Not there yet: a run on a TPU."): "no TPU is here",
     ("docs/accelerators.md", "Not tested yet: running on several GPUs, TPUs."): "no such devices are here",
+    ("docs/packages.md", "Wheels for other Pythons, for aarch64 and for Debian 13 are not built or tried yet; there is no wheel for "
+                         "the stable ABI."): "what was not done",
     ("docs/operate.md", "There are no renames in such a store"): "of Google's stores; tests/io/checkpoint/test_store.py saves to one",
     ("docs/operate.md", "A step without it does not exist, and is removed when its number"): "tests/io/checkpoint/test_store.py",
     ("docs/sharding.md", "There are no threads per device and nothing waits."): "how a program is compiled",

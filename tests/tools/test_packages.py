@@ -21,19 +21,6 @@ sys.path.insert(0, str(ROOT / "tools" / "packages"))
 import archives  # noqa: E402
 import wheels  # noqa: E402
 
-HELP = """capibara COMMAND ...
-
-  run FILE [--output FOLDER] [--backend NAME]
-      Runs a file.
-  train [TEXT] [--steps N]
-      Trains a model.
-  help [COMMAND]
-      Prints this list.
-
-Exit code: 0 success.
-"""
-
-
 def test_the_version_stands_in_cmake_alone():
     assert re.fullmatch(r"\d+\.\d+\.\d+", wheels.version())
     project = (ROOT / "pyproject.toml").read_text()
@@ -68,30 +55,6 @@ def test_the_plugin_leaves_the_wheel_with_its_entry_point():
     assert moved.isdisjoint(own) and moved <= set(plugin) and "capibara/libcapibara_cpu.so" in set(own) - set(plugin)
     metadata = plugin[f"capibara_jax_plugin-{wheels.version()}.dist-info/METADATA"][0].decode()
     assert f"Requires-Dist: capibara=={wheels.version()}\n" in metadata
-
-
-def completed(*words):
-    script = archives.completion(HELP) + f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _capibara; echo ${{COMPREPLY[@]}}"
-    return subprocess.run(["bash", "-c", script], text=True, capture_output=True, check=True).stdout.split()
-
-
-def test_bash_completes_commands_and_their_options():
-    assert completed("capibara", "ru") == ["run"]
-    assert completed("capibara", "run", "--ba") == ["--backend"]
-    assert completed("capibara", "train", "--") == ["--help", "--steps"]
-
-
-def test_the_manual_page_has_every_command():
-    page = archives.manual_page(HELP, "9.9.9")
-    assert re.findall(r"^\\fB(\w+)\\fR", page, re.M) == ["run", "train", "help"]
-    assert "\\fBtrain\\fR [TEXT] [\\-\\-steps N]" in page
-
-
-@pytest.mark.skipif(not COMMAND.exists(), reason=f"{COMMAND} is not built")
-def test_the_pages_are_made_of_what_the_program_prints():
-    text = subprocess.run([COMMAND, "help"], text=True, capture_output=True, check=True).stdout
-    names = [name for name, _, _ in archives.commands(text)]
-    assert {"show", "run", "train", "demo", "doctor", "help"} <= set(names) and len(names) == len(set(names))
 
 
 def inside_python(*words):

@@ -106,7 +106,7 @@ class Fields {
     const Json* found = root_.find(name);
     return found && !found->is_null() ? found : nullptr;
   }
-  double number(const std::string& name, double otherwise, double least, double most) {
+  double real(const std::string& name, double otherwise, double least, double most) {
     const Json* found = take(name);
     if (!found) return otherwise;
     const std::optional<double> value = found->number();
@@ -114,7 +114,7 @@ class Fields {
       refuse(name, concat("a number from ", least, " to ", most), *found);
     return *value;
   }
-  int64_t integer(const std::string& name, int64_t otherwise, int64_t least, int64_t most) {
+  int64_t whole(const std::string& name, int64_t otherwise, int64_t least, int64_t most) {
     const Json* found = take(name);
     if (!found) return otherwise;
     if (!found->integer() || *found->integer() < least || *found->integer() > most)
@@ -245,15 +245,15 @@ Asked read_request(const ServedModel& served, const Limits& limits, const HttpCa
   }
   const int64_t most = std::min(limits.max_tokens, limits.capacity - length);
   const int64_t standard = std::min<int64_t>(chat ? most : 16, most);
-  asked.max_tokens = fields.integer("max_tokens", standard, 1, 1 << 30);
-  asked.max_tokens = std::min(fields.integer("max_completion_tokens", asked.max_tokens, 1, 1 << 30), most);
-  asked.sampling.temperature = fields.number("temperature", 1, 0, 100);
-  asked.sampling.top_p = fields.number("top_p", 1, 1e-9, 1);
-  asked.sampling.top_k = fields.integer("top_k", 0, 0, 1 << 30);
-  asked.sampling.min_p = fields.number("min_p", 0, 0, 1);
+  asked.max_tokens = fields.whole("max_tokens", standard, 1, 1 << 30);
+  asked.max_tokens = std::min(fields.whole("max_completion_tokens", asked.max_tokens, 1, 1 << 30), most);
+  asked.sampling.temperature = fields.real("temperature", 1, 0, 100);
+  asked.sampling.top_p = fields.real("top_p", 1, 1e-9, 1);
+  asked.sampling.top_k = fields.whole("top_k", 0, 0, 1 << 30);
+  asked.sampling.min_p = fields.real("min_p", 0, 0, 1);
   static std::atomic<uint64_t> next_seed{static_cast<uint64_t>(std::time(nullptr))};
   asked.sampling.seed =
-      static_cast<uint64_t>(fields.integer("seed", static_cast<int64_t>(next_seed++), INT64_MIN, INT64_MAX));
+      static_cast<uint64_t>(fields.whole("seed", static_cast<int64_t>(next_seed++), INT64_MIN, INT64_MAX));
   asked.stream = fields.truth("stream", false);
   if (const Json* options = fields.take("stream_options")) {
     const Json* usage = options->find("include_usage");
@@ -268,9 +268,9 @@ Asked read_request(const ServedModel& served, const Limits& limits, const HttpCa
     }
   }
   // Values that change nothing are accepted; others are refused by name.
-  fields.integer("n", 1, 1, 1);
-  fields.integer("best_of", 1, 1, 1);
-  for (const char* name : {"frequency_penalty", "presence_penalty"}) fields.number(name, 0, 0, 0);
+  fields.whole("n", 1, 1, 1);
+  fields.whole("best_of", 1, 1, 1);
+  for (const char* name : {"frequency_penalty", "presence_penalty"}) fields.real(name, 0, 0, 0);
   if (fields.truth("logprobs", false)) throw Refusal{400, "'logprobs' is not supported by capibara serve", "logprobs"};
   fields.require_if_given("logit_bias", Json::Object{});
   fields.require_if_given("tools", Json::List{});
@@ -512,7 +512,7 @@ class Service {
   training::BatchGenerator generator_;
 };
 
-int64_t at_least(const Arguments& arguments, const std::string& name, int64_t least) {
+int64_t limit_of(const Arguments& arguments, const std::string& name, int64_t least) {
   const int64_t value = arguments.integer(name);
   if (value < least) throw UsageError{concat("--", name, ": expected ", least, " or more, got ", value)};
   return value;
@@ -524,9 +524,9 @@ int serve(const Arguments& arguments) {
   if (arguments.words.size() > 1) throw UsageError{"one folder at most"};
   const std::string folder = arguments.words.empty() ? "build/demo" : arguments.words[0];
   training::BatchOptions options;
-  options.slots = at_least(arguments, "slots", 1);
-  options.max_waiting = at_least(arguments, "queue", 0);
-  const int64_t wanted = at_least(arguments, "capacity", 2);
+  options.slots = limit_of(arguments, "slots", 1);
+  options.max_waiting = limit_of(arguments, "queue", 0);
+  const int64_t wanted = limit_of(arguments, "capacity", 2);
   const double seconds = arguments.number("timeout");
   if (!(seconds > 0 && seconds <= 1e7))
     throw UsageError{concat("--timeout: expected up to 1e7 seconds, got ", seconds)};
@@ -545,7 +545,7 @@ int serve(const Arguments& arguments) {
   served.parameters = training::convert_weights(served.parameters, arguments.text("weights"));
   const bool learned = served.model.config().positions == "learned";
   options.capacity = learned ? std::min(wanted, served.model.config().max_length) : wanted;
-  const Limits limits = {options.capacity, at_least(arguments, "max-tokens", 1), seconds};
+  const Limits limits = {options.capacity, limit_of(arguments, "max-tokens", 1), seconds};
   const char* key = std::getenv("CAPIBARA_API_KEY");
   Service service(served, limits, options, key ? key : "");
   server.start([&](const HttpCall& call) { return service.answer(call); });

@@ -1,12 +1,11 @@
 """Builds the packages of the C++ library, for Debian and as a tarball, into build/packages.
 
 Called by ./run package: the library as libcapibara.so, its modules, headers, CMake and pkg-config files, and the command line with a
-manual page and completions, which are made of what `capibara help` prints.
+manual page and completions, which `capibara help` prints.
 """
 import gzip
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,54 +16,6 @@ from wheels import OUTPUT, ROOT, run, say
 BUILD = ROOT / "build" / "package"
 DEBIAN_LIMIT = 45_000_000
 MAINTAINER = "The authors of capibara <capibara@example.org>"  # as in cmake/install.cmake
-
-
-def commands(text):
-    """The commands that `capibara help` prints: (name, usage, sentence) each."""
-    lines = [line for line in text.splitlines()[2:] if line.startswith("  ")]
-    pairs = zip(lines[::2], lines[1::2])
-    return [(usage.split()[0], usage.strip(), sentence.strip()) for usage, sentence in pairs]
-
-
-def troff(text):
-    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
-
-
-def manual_page(text, version):
-    """The manual page, section 1."""
-    page = [f'.TH CAPIBARA 1 "" "capibara {version}" "User Commands"', ".SH NAME",
-            "capibara \\- array programs: run, compile, train, inspect", ".SH SYNOPSIS", ".B capibara", "COMMAND [ARGUMENT ...]",
-            ".SH DESCRIPTION", "The command line of the library capibara, JAX\\(aqs programming model in C++.",
-            ".SH COMMANDS"]
-    for name, usage, sentence in commands(text):
-        page += [".TP", f"\\fB{troff(name)}\\fR{troff(usage[len(name):])}", troff(sentence)]
-    page += [".SH OPTIONS", ".TP", "\\fB\\-\\-help\\fR", "Prints this list, or after a command what is said of that command.",
-             ".TP", "\\fB\\-\\-version\\fR", "Prints the version.", ".SH EXIT STATUS", "0 success, 1 failures, 2 wrong command line."]
-    return "\n".join(page) + "\n"
-
-
-def completion(text):
-    """Completions for bash: commands, their options, then files."""
-    rows = "\n".join(f"    {name}) options='{' '.join(sorted(set(re.findall(r'--[a-z][a-z-]*', usage)) | {'--help'}))}' ;;"
-                     for name, usage, _ in commands(text))
-    names = " ".join(name for name, _, _ in commands(text))
-    return f"""# bash completion for capibara
-_capibara() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} options=
-  if [ "$COMP_CWORD" = 1 ]; then
-    COMPREPLY=($(compgen -W '{names} --help --version' -- "$word"))
-    return
-  fi
-  case ${{COMP_WORDS[1]}} in
-{rows}
-  esac
-  case $word in
-    -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
-    *) COMPREPLY=($(compgen -f -- "$word")) ;;
-  esac
-}}
-complete -o filenames -F _capibara capibara
-"""
 
 
 def copyright_text():
@@ -94,16 +45,15 @@ License: Apache-2.0 with LLVM exception
 def write_pages(program):
     folder = BUILD / "generated" / "pages"
     folder.mkdir(parents=True, exist_ok=True)
-    text = run(program, "help", capture_output=True)
     version = wheels.version()
     date = run("git", "show", "-s", "--format=%cd", "--date=rfc", cwd=ROOT, capture_output=True).strip()
     changes = (f"capibara ({version}) unstable; urgency=medium\n\n  * CHANGELOG.md.gz in this folder says what is new.\n\n"
                f" -- {MAINTAINER}  {date}\n")
-    for name, content in (("capibara.1.gz", manual_page(text, version)), ("changelog.gz", changes),
+    for name, content in (("capibara.1.gz", run(program, "help", "--man", capture_output=True)), ("changelog.gz", changes),
                           ("CHANGELOG.md.gz", (ROOT / "CHANGELOG.md").read_text())):
         with open(folder / name, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
             packed.write(content.encode())
-    (folder / "completion").write_text(completion(text))
+    (folder / "completion").write_text(run(program, "help", "--completion", capture_output=True))
     (folder / "copyright").write_text(copyright_text())
     llvm = wheels.debian_version(["llvm-19-dev", "llvm-18-dev", "llvm-20-dev"])[1]
     (folder / "capibara.cdx.json").write_text(json.dumps({
