@@ -3,6 +3,8 @@ import ctypes
 import math
 import os
 import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -103,8 +105,10 @@ class _Results:
         self.result = results[0] if len(results) == 1 else None
 
 
-def build_ffi_lowering_function(call_target_name: str, *, operand_layouts=None, result_layouts=None, backend_config=None,
-                                skip_ffi_layout_processing: bool = False, **lowering_args: object):
+def build_ffi_lowering_function(call_target_name: str, *, operand_layouts: Sequence[Sequence[int] | None] | None = None,
+                                result_layouts: Sequence[Sequence[int] | None] | None = None,
+                                backend_config: Mapping[str, object] | str | None = None, skip_ffi_layout_processing: bool = False,
+                                **lowering_args: object) -> Callable[..., Any]:
     """A function of a lowering rule's context, operands and attributes that calls a handler; its result has `.results`.
 
     Layouts that are tuples begin with the dimension that varies fastest. Results have the types of the context's avals_out.
@@ -132,8 +136,9 @@ def build_ffi_lowering_function(call_target_name: str, *, operand_layouts=None, 
     return lowering
 
 
-def ffi_lowering(call_target_name: str, *, operand_layouts=None, result_layouts=None, backend_config=None,
-                 skip_ffi_layout_processing: bool = False, **lowering_args: object):
+def ffi_lowering(call_target_name: str, *, operand_layouts: Sequence[Sequence[int] | None] | None = None,
+                 result_layouts: Sequence[Sequence[int] | None] | None = None, backend_config: Mapping[str, object] | str | None = None,
+                 skip_ffi_layout_processing: bool = False, **lowering_args: object) -> Callable[..., Any]:
     """A lowering rule, for jax.interpreters.mlir.register_lowering, that calls a handler; see build_ffi_lowering_function."""
     lowering = build_ffi_lowering_function(
         call_target_name, operand_layouts=operand_layouts, result_layouts=result_layouts, backend_config=backend_config,
@@ -207,8 +212,10 @@ def _layout(layout, rank):
     return [int(dim) for dim in order][::-1]
 
 
-def ffi_call(target_name, result_shape_dtypes, *, has_side_effect=False, vmap_method=None, input_layouts=None, output_layouts=None,
-             input_output_aliases=None, custom_call_api_version=4, legacy_backend_config=None):
+def ffi_call(target_name: str, result_shape_dtypes: object, *, has_side_effect: bool = False, vmap_method: str | None = None,
+             input_layouts: Sequence[Sequence[int] | None] | None = None, output_layouts: object = None,
+             input_output_aliases: Mapping[int, int] | None = None, custom_call_api_version: int = 4,
+             legacy_backend_config: Mapping[str, object] | str | None = None) -> Callable[..., Any]:
     """A function that calls a registered handler: arrays are its operands, keywords its attributes."""
     methods = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None)
     if vmap_method not in methods:

@@ -3,6 +3,8 @@ import ctypes
 import enum
 import functools
 import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -35,7 +37,7 @@ class ExecutionStage(enum.IntEnum):
 class ExecutionContext:
     """What a callback is told of its call; valid until it returns."""
 
-    def __init__(self, stage):
+    def __init__(self, stage: int) -> None:
         self._stage = ExecutionStage(stage)
 
     @property
@@ -52,7 +54,7 @@ class ExecutionContext:
 class Buffer:
     """Memory of an operand or a result; valid until the callback returns."""
 
-    def __init__(self, address, shape, dtype, writeable):
+    def __init__(self, address: int, shape: Sequence[int], dtype: object, writeable: bool) -> None:
         self._address, self._shape, self._dtype, self._writeable = address, shape, np.dtype(dtype), writeable
 
     shape = property(lambda self: self._shape, doc="Its shape.")
@@ -164,8 +166,9 @@ def _number(callback, in_tree, out_tree):
     return known
 
 
-def buffer_callback(callback, result_shape_dtypes, *, has_side_effect=False, vmap_method=None, input_output_aliases=None,
-                    command_buffer_compatible=False):
+def buffer_callback(callback: Callable[..., None], result_shape_dtypes: object, *, has_side_effect: bool = False,
+                    vmap_method: str | None = None, input_output_aliases: Mapping[int, int] | None = None,
+                    command_buffer_compatible: bool = False) -> Callable[..., Any]:
     """A function of arrays that calls callback(ctx, out, *args, **kwargs), which writes its results into the buffers `out`.
 
     `args` are buffers in the trees of the arguments, `out` is one in the tree of `result_shape_dtypes`; np.asarray(buffer) is a view.
