@@ -61,7 +61,7 @@ def test_convolutions():
 
 
 def test_positions_of_convolutions_meet_inputs():
-  positions = importlib.import_module("capibara.jax.experimental.roofline._rules")._valid_positions
+  positions = importlib.import_module("capibara.jax.experimental.roofline.rooflines")._valid_positions
   draw = np.random.RandomState(0).randint
   for _ in range(300):
     size, kernel, out, stride, low, dilation, kernel_dilation = map(int, draw([1, 1, 0, 1, -3, 1, 1], [9, 5, 9, 6, 6, 6, 4]))

@@ -1,6 +1,6 @@
 """jax.experimental.roofline: how much arithmetic, memory traffic and communication a function's program needs, without running it."""
 from capibara._modules import explain_missing
-from capibara.jax.experimental.roofline import _rules  # noqa: F401
+from capibara.jax.experimental.roofline import rooflines  # noqa: F401
 from capibara.jax.experimental.roofline.roofline import (  # noqa: F401
     RooflineResult,
     RooflineRuleContext,
@@ -11,5 +11,5 @@ from capibara.jax.experimental.roofline.roofline import (  # noqa: F401
     roofline_and_grad,
 )
 
-del _rules
-explain_missing(__name__)
+del rooflines
+explain_missing(__name__, later={"rooflines": None})
