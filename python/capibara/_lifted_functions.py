@@ -2,7 +2,7 @@
 import functools
 
 from capibara import _core, _lifting
-from capibara._lifting import Lift, NotLifted, Registrations, State, is_hi, is_mutable, type_of
+from capibara._lifting import Lift, NotLifted, State, is_hi, is_mutable, lift_on_demand, type_of
 from capibara._wrapping import copy_attributes
 
 _jit = []  # jax.jit, which imports this module
@@ -187,13 +187,6 @@ def _split(lift, states):
 
 def scan(run, f, init, xs):
     """run(f, init, xs) for a scan, whose body may use mutable values."""
-    if not Registrations.mutable:
-        return run(f, init, xs)
-    try:
-        return run(f, init, xs)
-    except NotLifted as found:
-        first = found.value
-
     def call(lift):
         states = lift.read()
         carried, writers = _split(lift, states)
@@ -215,7 +208,7 @@ def scan(run, f, init, xs):
                 results[i] = state
         lift.write(_with_structure(results, states, lift))
         return carry, ys
-    return Lift("scan", [first]).run(call)
+    return lift_on_demand("scan", lambda: run(f, init, xs), call)
 
 
 def _typed(after, before):
@@ -233,13 +226,6 @@ def _with_structure(results, states, lift):
 
 def while_loop(run, cond_fun, body_fun, init):
     """run(cond_fun, body_fun, init) for a loop whose functions may use mutable values."""
-    if not Registrations.mutable:
-        return run(cond_fun, body_fun, init)
-    try:
-        return run(cond_fun, body_fun, init)
-    except NotLifted as found:
-        first = found.value
-
     def call(lift):
         states = lift.read()
 
@@ -259,18 +245,11 @@ def while_loop(run, cond_fun, body_fun, init):
         value, after = run(condition, body, (init, states))
         lift.write(_with_structure(after, states, lift))
         return value
-    return Lift("while_loop", [first]).run(call)
+    return lift_on_demand("while_loop", lambda: run(cond_fun, body_fun, init), call)
 
 
 def branches(run, functions, operands):
     """run(functions, operands) for a conditional whose branches may use mutable values."""
-    if not Registrations.mutable:
-        return run(functions, operands)
-    try:
-        return run(functions, operands)
-    except NotLifted as found:
-        first = found.value
-
     def call(lift):
         states = lift.read()
 
@@ -283,7 +262,7 @@ def branches(run, functions, operands):
         result, after = run([with_states(fun) for fun in functions], operands)
         lift.write(after)
         return result
-    return Lift("cond", [first]).run(call)
+    return lift_on_demand("cond", lambda: run(functions, operands), call)
 
 
 def jvp_of_mutable(jvp, fun, primals, tangents, has_aux):

@@ -335,20 +335,27 @@ def checkpointed(fun, transform):
         return lifted("checkpoint", lambda: transform(fun), of_pure)
 
 
+def lift_on_demand(kind, direct, call):
+    """direct(), or call(lift) where that meets mutable values from outside."""
+    if not Registrations.mutable:
+        return direct()
+    try:
+        return direct()
+    except NotLifted as found:
+        first = found.value
+    return Lift(kind, [first]).run(call)
+
+
 def lifted(kind, direct, of_pure):
     """The results of a transform of a function that may use mutable values.
 
     direct() is the transform without any. of_pure(inside, outside) is the transform of a function with one more result: the function
     calls inside(fun, *args, **kwargs), which returns fun's result and the states; outside(states) takes them from the transform's result.
     """
-    if not Registrations.mutable:
-        return direct()
-    try:
+    def without():
         result = direct()
         forget()
         return result
-    except NotLifted as found:
-        first = found.value
 
     def call(lift):
         states = lift.read()
@@ -358,4 +365,4 @@ def lifted(kind, direct, of_pure):
                 result = fun(*args, **kwargs)
                 return result, lift.final(frame, states)
         return of_pure(inside, lift.write)
-    return Lift(kind, [first]).run(call)
+    return lift_on_demand(kind, without, call)

@@ -39,12 +39,10 @@ struct ServedModel {
 
 ServedModel open_run(const std::string& folder) {
   const training::TrainingRun run = training::TrainingRun::open(folder);
-  training::Trainer trainer = run.trainer();
-  if (trainer.steps_done() == 0) throw ValueError(concat("serve: ", folder, " has no checkpoint yet"));
   const auto tokenizer = std::make_shared<const training::Tokenizer>(run.tokenizer());
   return {"",
           run.model(),
-          trainer.parameters(),
+          trained(run).parameters(),
           [tokenizer](const std::string& text, bool) { return tokenizer->encode(text); },
           [tokenizer](int32_t token) { return tokenizer->decode(std::span(&token, 1)); },
           [](std::string_view) { return std::nullopt; }};
@@ -521,8 +519,7 @@ int64_t limit_of(const Arguments& arguments, const std::string& name, int64_t le
 }  // namespace
 
 int serve(const Arguments& arguments) {
-  if (arguments.words.size() > 1) throw UsageError{"one folder at most"};
-  const std::string folder = arguments.words.empty() ? "build/demo" : arguments.words[0];
+  const std::string folder = folder_of(arguments);
   training::BatchOptions options;
   options.slots = limit_of(arguments, "slots", 1);
   options.max_waiting = limit_of(arguments, "queue", 0);

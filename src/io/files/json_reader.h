@@ -12,10 +12,23 @@
 
 #include "io/files/json.h"
 
-// The position of a JSON reader in its text, and the strings that it parses.
-
 namespace capibara {
 
+// Appends a code point as UTF-8.
+inline void append_utf8(std::string& out, uint32_t code) {
+  auto put = [&](uint32_t byte) { out += static_cast<char>(byte); };
+  if (code < 0x80) {
+    put(code);
+  } else if (code < 0x800) {
+    put(0xC0 | code >> 6), put(0x80 | (code & 0x3F));
+  } else if (code < 0x10000) {
+    put(0xE0 | code >> 12), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
+  } else {
+    put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F)), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
+  }
+}
+
+// The position of a JSON reader in its text, and the strings that it parses.
 class JsonCursor {
  public:
   // Errors begin with `what`.
@@ -46,20 +59,6 @@ class JsonCursor {
       fail("expected four hexadecimal digits");
     at_ += 4;
     return code;
-  }
-
-  static void append_utf8(std::string& out, uint32_t code) {
-    auto put = [&](uint32_t byte) { out += static_cast<char>(byte); };
-    if (code < 0x80) {
-      put(code);
-    } else if (code < 0x800) {
-      put(0xC0 | code >> 6), put(0x80 | (code & 0x3F));
-    } else if (code < 0x10000) {
-      put(0xE0 | code >> 12), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
-    } else {
-      put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F)), put(0x80 | (code >> 6 & 0x3F)),
-          put(0x80 | (code & 0x3F));
-    }
   }
 
   std::string string() {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "io/files/json.h"
+#include "io/files/json_reader.h"
 #include "models/serving/unicode.h"
 
 namespace capibara::training {
@@ -107,11 +108,6 @@ class WordSplitter {
   const SplitRule& rule_;
 };
 
-std::string utf8(uint32_t code) {  // of two bytes at most
-  if (code < 0x80) return std::string(1, static_cast<char>(code));
-  return {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
-}
-
 // The printable characters that byte-level vocabularies write for the 256 bytes: the byte's own character where that
 // is printable, and the characters from 256 on for the others, in order.
 const std::unordered_map<std::string, char>& bytes_by_letter() {
@@ -120,7 +116,9 @@ const std::unordered_map<std::string, char>& bytes_by_letter() {
     uint32_t next = 256;
     for (uint32_t byte = 0; byte < 256; ++byte) {
       const bool printable = (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
-      made.emplace(utf8(printable ? byte : next++), static_cast<char>(byte));
+      std::string letter;
+      append_utf8(letter, printable ? byte : next++);
+      made.emplace(std::move(letter), static_cast<char>(byte));
     }
     return made;
   }();

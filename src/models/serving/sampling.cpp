@@ -5,19 +5,15 @@
 #include <cmath>
 #include <numeric>
 
+#include "models/training/shuffle.h"
+
 namespace capibara::training {
 
 namespace {
 
 // A number in [0, 1) that depends on both arguments alone.
 double uniform(uint64_t seed, uint64_t position) {
-  uint64_t bits = seed + 0x9E3779B97F4A7C15u * (position + 1);
-  for (const uint64_t factor : {0xBF58476D1CE4E5B9u, 0x94D049BB133111EBu}) {
-    bits ^= bits >> 30;
-    bits *= factor;
-  }
-  bits ^= bits >> 31;
-  return static_cast<double>(bits >> 11) * 0x1p-53;
+  return static_cast<double>(mixed(mixed(seed) + position) >> 11) * 0x1p-53;
 }
 
 }  // namespace

@@ -25,6 +25,12 @@
 
 namespace capibara {
 
+// Ends the wait of the server's thread.
+static void wake_up(const Descriptor& wake) {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t put = ::write(wake.number(), &one, sizeof one);
+}
+
 // What was written and not taken by the server yet.
 struct HttpReply::State {
   std::mutex mutex;  // protects the rest
@@ -172,8 +178,9 @@ struct Connection {
     deadline = Clock::now() + close_time;
   }
 
-  // True if the head is complete or too long; the peer may have disconnected.
-  bool read_head() {
+  // Passes what has arrived to `take`, up to max_read bytes, until that returns true; the peer may have disconnected.
+  template <class Take>
+  bool receive(const Take& take) {
     char block[4096];
     for (std::size_t taken = 0; taken < max_read;) {
       const ssize_t got = ::recv(socket.number(), block, sizeof block, 0);
@@ -183,48 +190,39 @@ struct Connection {
         return false;
       }
       taken += static_cast<std::size_t>(got);
-      const std::size_t before = in.size() < 3 ? 0 : in.size() - 3;
-      in.append(block, static_cast<std::size_t>(got));
-      const std::size_t end = std::min(in.find("\r\n\r\n", before), in.find("\n\n", before));
-      if (end != std::string::npos) {
-        call.body = in.substr(end + (in[end] == '\r' ? 4 : 2));
-        in.resize(end);
-      }
-      if (end != std::string::npos || in.size() > HttpServer::max_head_bytes) return true;
+      if (take(std::string_view(block, static_cast<std::size_t>(got)))) return true;
     }
     return false;
   }
 
+  // True if the head is complete or too long.
+  bool read_head() {
+    return receive([&](std::string_view piece) {
+      const std::size_t before = in.size() < 3 ? 0 : in.size() - 3;
+      in += piece;
+      const std::size_t end = std::min(in.find("\r\n\r\n", before), in.find("\n\n", before));
+      if (end == std::string::npos) return in.size() > HttpServer::max_head_bytes;
+      call.body = in.substr(end + (in[end] == '\r' ? 4 : 2));
+      in.resize(end);
+      return true;
+    });
+  }
+
   // True if the body is complete.
   bool read_body() {
-    char block[16384];
-    for (std::size_t taken = 0; taken < max_read && call.body.size() < *call.content_length;) {
-      const ssize_t got = ::recv(socket.number(), block, sizeof block, 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) {
-        if (got == 0 || errno != EAGAIN) phase = done;
-        return false;
-      }
-      taken += static_cast<std::size_t>(got);
-      call.body.append(block, static_cast<std::size_t>(got));
-    }
-    if (call.body.size() < *call.content_length) return false;
+    const auto complete = [&] { return call.body.size() >= *call.content_length; };
+    const auto append = [&](std::string_view piece) {
+      call.body += piece;
+      return complete();
+    };
+    if (!complete() && !receive(append)) return false;
     call.body.resize(*call.content_length);
     return true;
   }
 
   void discard() {
-    char block[4096];
-    for (std::size_t taken = 0; taken < max_read;) {
-      const ssize_t got = ::recv(socket.number(), block, sizeof block, 0);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0 && errno == EAGAIN) return;
-      if (got > 0) taken += static_cast<std::size_t>(got), discarded += static_cast<std::size_t>(got);
-      if (got <= 0 || discarded > max_discarded) {
-        phase = done;
-        return;
-      }
-    }
+    const auto too_much = [&](std::string_view piece) { return (discarded += piece.size()) > max_discarded; };
+    if (receive(too_much)) phase = done;
   }
 };
 
@@ -248,10 +246,7 @@ struct HttpServer::State {
   std::vector<std::pair<uint64_t, HttpAnswer>> worked;  // connection numbers, and their answers
 
   void listen_on(const std::string& name, int wanted_port);
-  void notify() {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t put = ::write(wake->number(), &one, sizeof one);
-  }
+  void notify() { wake_up(*wake); }
 
   void respond(Connection& connection) {
     if (connection.in.size() > max_head_bytes)

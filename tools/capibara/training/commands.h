@@ -36,6 +36,12 @@ class InterruptGuard {
 // are written with each checkpoint.
 int train_visibly(const training::TrainingRun& run, training::Trainer& trainer);
 
+// The folder of a command that takes one at most; build/demo by default.
+std::string folder_of(const Arguments& arguments);
+
+// A trainer in the state of the run's newest checkpoint, which must exist.
+training::Trainer trained(const training::TrainingRun& run);
+
 // Prints what follows a prompt while it is generated.
 void print_sample(const training::TrainingRun& run, const training::Parameters& parameters, const std::string& prompt,
                   const training::GenerateOptions& options, const std::atomic<bool>* stop = nullptr);

@@ -8,6 +8,17 @@
 
 namespace capibara::command {
 
+std::string folder_of(const Arguments& arguments) {
+  if (arguments.words.size() > 1) throw UsageError{"one folder at most"};
+  return arguments.words.empty() ? "build/demo" : arguments.words[0];
+}
+
+training::Trainer trained(const training::TrainingRun& run) {
+  training::Trainer trainer = run.trainer();
+  if (trainer.steps_done() == 0) throw ValueError(concat(run.folder(), " has no checkpoint yet"));
+  return trainer;
+}
+
 namespace {
 
 constexpr int64_t capacity = 1024;
@@ -19,17 +30,6 @@ training::GenerateOptions read_options(const Arguments& arguments) {
   options.top_k = arguments.integer("top-k");
   options.seed = static_cast<uint64_t>(arguments.integer("seed"));
   return options;
-}
-
-std::string folder_of(const Arguments& arguments) {
-  if (arguments.words.size() > 1) throw UsageError{"one folder at most"};
-  return arguments.words.empty() ? "build/demo" : arguments.words[0];
-}
-
-training::Trainer trained(const training::TrainingRun& run) {
-  training::Trainer trainer = run.trainer();
-  if (trainer.steps_done() == 0) throw ValueError(concat(run.folder(), " has no checkpoint yet"));
-  return trainer;
 }
 
 // The parameters of the newest checkpoint, with weights as --weights says.
