@@ -7,6 +7,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "backends/cpu/kernels/targets.h"
+
 // The softmax of attention on a panel of logits: one row for each key, one column for each query.
 //
 // Columns fill vectors: maxima and sums over keys need no reductions across lanes. Compiled for each vector width.
@@ -329,8 +331,8 @@ struct RowFunctions {
   };
 CAPIBARA_ATTENTION_ROWS(Plain, , 16)
 #if defined(__x86_64__)
-CAPIBARA_ATTENTION_ROWS(Avx2, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_ATTENTION_ROWS(Avx512, __attribute__((target("avx512f,avx512dq"))), 64)
+CAPIBARA_ATTENTION_ROWS(Avx2, CAPIBARA_AVX2, 32)
+CAPIBARA_ATTENTION_ROWS(Avx512, CAPIBARA_AVX512, 64)
 #endif
 
 template <class C, template <class, int> class R>

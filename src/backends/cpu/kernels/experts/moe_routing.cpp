@@ -11,6 +11,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/sort/order_keys.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/array/element.h"
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
@@ -238,8 +239,8 @@ struct TokenFunctions {
   }
 CAPIBARA_TOKENS(plain, )
 #if defined(__x86_64__)
-CAPIBARA_TOKENS(avx2, __attribute__((target("avx2,fma"))))
-CAPIBARA_TOKENS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw,fma"))))
+CAPIBARA_TOKENS(avx2, CAPIBARA_AVX2)
+CAPIBARA_TOKENS(avx512, CAPIBARA_AVX512)
 #endif
 
 template <class T>

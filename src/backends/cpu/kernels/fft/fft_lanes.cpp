@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/cpu/kernels/fft/fft_butterflies.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/processor.h"
 
 // Loads and stores of groups of lines, in each memory layout.
@@ -485,8 +486,8 @@ struct Code : Moves<R, Bytes> {
   }
 CAPIBARA_TRANSFORM(plain_transform, , 16)
 #if defined(__x86_64__)
-CAPIBARA_TRANSFORM(avx2_transform, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_TRANSFORM(avx512_transform, __attribute__((target("avx512f,avx512dq"))), 64)
+CAPIBARA_TRANSFORM(avx2_transform, CAPIBARA_AVX2, 32)
+CAPIBARA_TRANSFORM(avx512_transform, CAPIBARA_AVX512, 64)
 #endif
 
 template <class R>

@@ -2,6 +2,7 @@
 #include "backends/cpu/kernels/fft/fft_within.h"
 
 #include "backends/cpu/kernels/fft/fft_butterflies.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/processor.h"
 
 namespace capibara::cpu::fft {
@@ -308,8 +309,8 @@ struct Within : Butterflies<R, Bytes> {
   }
 CAPIBARA_WITHIN(plain_within, , 16)
 #if defined(__x86_64__)
-CAPIBARA_WITHIN(avx2_within, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_WITHIN(avx512_within, __attribute__((target("avx512f,avx512dq"))), 64)
+CAPIBARA_WITHIN(avx2_within, CAPIBARA_AVX2, 32)
+CAPIBARA_WITHIN(avx512_within, CAPIBARA_AVX512, 64)
 #endif
 
 }  // namespace

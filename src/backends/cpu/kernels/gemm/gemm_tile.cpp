@@ -3,6 +3,7 @@
 // x86 needs few enough accumulators per tile that compilers keep them in registers: llvm-mca shows 31.6 of 32 flops per
 // cycle for AVX2 6x16 and 59.5 of 64 for AVX-512 14x32.
 #include "backends/cpu/kernels/gemm/gemm_tile.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/processor.h"
 
 #if defined(__aarch64__)
@@ -81,8 +82,8 @@ Tile<K> plain_tile() {
 }
 
 #if defined(__x86_64__)
-CAPIBARA_TILE(avx2, __attribute__((target("avx2,fma"))), 32, 8)
-CAPIBARA_TILE(avx512, __attribute__((target("avx512f,avx512dq"))), 64, 8)
+CAPIBARA_TILE(avx2, CAPIBARA_AVX2, 32, 8)
+CAPIBARA_TILE(avx512, CAPIBARA_AVX512, 64, 8)
 
 template <class K>
 Tile<K> x86_tile() {

@@ -10,13 +10,14 @@
 
 #include <immintrin.h>
 
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/processor.h"
 
 namespace capibara::cpu {
 
 namespace {
 
-#define CAPIBARA_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+#define CAPIBARA_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma,avx512vnni")))
 
 // Rows is 8 or 4; a vector of b has 8 columns.
 template <bool SignedA, bool SignedB, class P, int Rows, int Vectors>

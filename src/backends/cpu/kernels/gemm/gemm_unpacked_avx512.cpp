@@ -1,5 +1,6 @@
 // Small and narrow matmuls straight from memory with AVX-512: six rows of left by four vectors of right.
 #include "backends/cpu/kernels/gemm/gemm_unpacked.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/processor.h"
 
 #if !defined(__aarch64__)
@@ -25,7 +26,6 @@ namespace {
 
 constexpr int max_rows = 6, max_vectors = 4;
 
-#define CAPIBARA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 #define CAPIBARA_AVX512_INLINE CAPIBARA_AVX512 inline __attribute__((always_inline))
 
 template <class T>

@@ -8,6 +8,7 @@
 #include "backends/cpu/kernels/gemm/gemm_pack.h"
 #include "backends/cpu/kernels/gemm/gemv.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "backends/cpu/kernels/targets.h"
 #include "backends/cpu/kernels/vector_lanes.h"
 #include "core/runtime/processor.h"
 
@@ -220,8 +221,8 @@ CAPIBARA_INLINE void add_rows_in(const R* x, const T* matrix, int64_t row_step, 
   }
 CAPIBARA_LOOPS(plain, , 16)
 #if defined(__x86_64__)
-CAPIBARA_LOOPS(avx2, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_LOOPS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))), 64)
+CAPIBARA_LOOPS(avx2, CAPIBARA_AVX2, 32)
+CAPIBARA_LOOPS(avx512, CAPIBARA_AVX512, 64)
 #endif
 #undef CAPIBARA_LOOPS
 

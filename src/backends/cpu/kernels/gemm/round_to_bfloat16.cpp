@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/processor.h"
 
 #if defined(__x86_64__)
@@ -22,8 +23,7 @@ void round_plain(const float* from, Bfloat16Bits* __restrict to, int64_t count) 
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f,avx512bw,avx512vl"))) void round_avx512(const float* from, Bfloat16Bits* to,
-                                                                       int64_t count) {
+CAPIBARA_AVX512 void round_avx512(const float* from, Bfloat16Bits* to, int64_t count) {
   const __m512i half = _mm512_set1_epi32(0x7fff), one = _mm512_set1_epi32(1), quiet = _mm512_set1_epi32(0x40);
   for (int64_t i = 0; i < count; i += 16) {
     const auto mask = static_cast<__mmask16>(count - i >= 16 ? 0xffff : (1 << (count - i)) - 1);

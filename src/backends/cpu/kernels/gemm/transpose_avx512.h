@@ -3,14 +3,14 @@
 
 #if defined(__x86_64__)
 
+#include "backends/cpu/kernels/targets.h"
+
 #if !defined(__clang__)
 // Spurious: g++ 12 warns about its own intrinsics.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 #include <immintrin.h>
-
-#define CAPIBARA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
 namespace capibara::cpu {
 

@@ -1,6 +1,7 @@
 // eigh of as many matrices at once as a vector has lanes: tridiagonalisation by reflectors, then the QL method.
 #include "backends/cpu/kernels/linalg/small_matrices_reflectors.h"
 #include "backends/cpu/kernels/linalg/small_spectra.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/processor.h"
 
 // Rotations of pairs of numbers, and eigenpairs of symmetric 2 x 2 matrices, one in each lane.
@@ -333,8 +334,8 @@ struct EighLanes : QlLanes<R, Bytes> {
   }
 CAPIBARA_SMALL_EIGH(plain, , 16)
 #if defined(__x86_64__)
-CAPIBARA_SMALL_EIGH(avx2, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_SMALL_EIGH(avx512, __attribute__((target("avx512f,avx512dq"))), 64)
+CAPIBARA_SMALL_EIGH(avx2, CAPIBARA_AVX2, 32)
+CAPIBARA_SMALL_EIGH(avx512, CAPIBARA_AVX512, 64)
 #endif
 #undef CAPIBARA_SMALL_EIGH
 

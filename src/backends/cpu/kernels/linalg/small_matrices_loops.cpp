@@ -3,6 +3,7 @@
 #include "backends/cpu/kernels/fft/fft_vectors.h"
 #include "backends/cpu/kernels/linalg/small_matrices.h"
 #include "backends/cpu/kernels/linalg/small_matrices_lanes.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/processor.h"
 
 namespace capibara::cpu::small_matrices {
@@ -362,8 +363,8 @@ struct Algorithms : Lanes<R, Bytes> {
   }
 CAPIBARA_SMALL_MATRICES(plain, , 16)
 #if defined(__x86_64__)
-CAPIBARA_SMALL_MATRICES(avx2, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_SMALL_MATRICES(avx512, __attribute__((target("avx512f,avx512dq"))), 64)
+CAPIBARA_SMALL_MATRICES(avx2, CAPIBARA_AVX2, 32)
+CAPIBARA_SMALL_MATRICES(avx512, CAPIBARA_AVX512, 64)
 #endif
 #undef CAPIBARA_SMALL_MATRICES
 

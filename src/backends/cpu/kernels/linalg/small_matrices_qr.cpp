@@ -1,6 +1,7 @@
 // qr of as many matrices at once as a vector has lanes, by Householder reflectors, and the code for this processor.
 #include "backends/cpu/kernels/linalg/small_matrices_reflectors.h"
 #include "backends/cpu/kernels/linalg/small_spectra.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/processor.h"
 
 namespace capibara::cpu::small_matrices {
@@ -85,8 +86,8 @@ struct QrLanes : Reflectors<R, Bytes> {
   }
 CAPIBARA_SMALL_QR(plain, , 16)
 #if defined(__x86_64__)
-CAPIBARA_SMALL_QR(avx2, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_SMALL_QR(avx512, __attribute__((target("avx512f,avx512dq"))), 64)
+CAPIBARA_SMALL_QR(avx2, CAPIBARA_AVX2, 32)
+CAPIBARA_SMALL_QR(avx512, CAPIBARA_AVX512, 64)
 #endif
 #undef CAPIBARA_SMALL_QR
 

@@ -1,6 +1,7 @@
 // svd of as many matrices at once as a vector has lanes: rotations that make columns orthogonal (one-sided Jacobi).
 #include "backends/cpu/kernels/linalg/small_matrices_columns.h"
 #include "backends/cpu/kernels/linalg/small_spectra.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/processor.h"
 
 namespace capibara::cpu::small_matrices {
@@ -143,8 +144,8 @@ struct SvdLanes : Columns<R, Bytes> {
   }
 CAPIBARA_SMALL_SVD(plain, , 16)
 #if defined(__x86_64__)
-CAPIBARA_SMALL_SVD(avx2, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_SMALL_SVD(avx512, __attribute__((target("avx512f,avx512dq"))), 64)
+CAPIBARA_SMALL_SVD(avx2, CAPIBARA_AVX2, 32)
+CAPIBARA_SMALL_SVD(avx512, CAPIBARA_AVX512, 64)
 #endif
 #undef CAPIBARA_SMALL_SVD
 

@@ -13,6 +13,7 @@
 #include "backends/cpu/kernels/gemm/product.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "backends/cpu/kernels/targets.h"
 #include "backends/cpu/kernels/vector_lanes.h"
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
@@ -335,8 +336,8 @@ struct Loops {
   }
 CAPIBARA_LOOPS(plain, , 4)
 #if defined(__x86_64__)
-CAPIBARA_LOOPS(avx2, __attribute__((target("avx2,fma"))), 8)
-CAPIBARA_LOOPS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))), 16)
+CAPIBARA_LOOPS(avx2, CAPIBARA_AVX2, 8)
+CAPIBARA_LOOPS(avx512, CAPIBARA_AVX512, 16)
 #endif
 #undef CAPIBARA_LOOPS
 #undef CAPIBARA_INLINE

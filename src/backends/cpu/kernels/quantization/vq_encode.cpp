@@ -17,6 +17,7 @@
 #include "backends/cpu/kernels/quantization/vq_bytes.h"
 #include "backends/cpu/kernels/quantization/vq_panels.h"
 #include "backends/cpu/kernels/quantization/vq_sums.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/once.h"
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
@@ -232,8 +233,8 @@ using EnterChunk = bool (*)(const S* scores, int64_t step, const S* offsets, int
   }
 CAPIBARA_ENTER(plain, , 16)
 #if defined(__x86_64__)
-CAPIBARA_ENTER(avx2, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_ENTER(avx512, __attribute__((target("avx512f,avx512dq,avx512bw"))), 64)
+CAPIBARA_ENTER(avx2, CAPIBARA_AVX2, 32)
+CAPIBARA_ENTER(avx512, CAPIBARA_AVX512, 64)
 #endif
 
 template <class S>

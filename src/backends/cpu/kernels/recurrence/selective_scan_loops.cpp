@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/recurrence/recurrence_lanes.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/processor.h"
 
 namespace capibara::cpu {
@@ -229,8 +230,8 @@ CAPIBARA_INLINE void finish_gradients(C* du, C* dstep, const C* dy, const C* u, 
   };
 CAPIBARA_SCAN(PlainScan, , 16, 4, 2)
 #if defined(__x86_64__)
-CAPIBARA_SCAN(Avx2Scan, __attribute__((target("avx2,fma"))), 32, 2, 2)
-CAPIBARA_SCAN(Avx512Scan, __attribute__((target("avx512f,avx512dq,avx512bw"))), 64, 2, 1)
+CAPIBARA_SCAN(Avx2Scan, CAPIBARA_AVX2, 32, 2, 2)
+CAPIBARA_SCAN(Avx512Scan, CAPIBARA_AVX512, 64, 2, 1)
 #endif
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/kernels/recurrence/recurrence_lanes.h"
 #include "backends/cpu/kernels/streaming.h"
+#include "backends/cpu/kernels/targets.h"
 #include "backends/cpu/kernels/vector_exp.h"
 #include "core/runtime/processor.h"
 
@@ -161,8 +162,8 @@ CAPIBARA_INLINE void backward_step(const Neuron& neuron, const BackwardRow<C> ro
   }
 CAPIBARA_STEPS(plain, , 16)
 #if defined(__x86_64__)
-CAPIBARA_STEPS(avx2, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_STEPS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw"))), 64)
+CAPIBARA_STEPS(avx2, CAPIBARA_AVX2, 32)
+CAPIBARA_STEPS(avx512, CAPIBARA_AVX512, 64)
 #endif
 
 template <class C, Reset reset, Written written>

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "backends/cpu/kernels/recurrence/recurrence_lanes.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/processor.h"
 
 namespace capibara::cpu {
@@ -191,8 +192,8 @@ struct DualLoops {
   };
 CAPIBARA_DUAL(PlainDual, , 16)
 #if defined(__x86_64__)
-CAPIBARA_DUAL(Avx2Dual, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_DUAL(Avx512Dual, __attribute__((target("avx512f,avx512dq,avx512bw"))), 64)
+CAPIBARA_DUAL(Avx2Dual, CAPIBARA_AVX2, 32)
+CAPIBARA_DUAL(Avx512Dual, CAPIBARA_AVX512, 64)
 #endif
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/rows/row_lanes.h"
+#include "backends/cpu/kernels/targets.h"
 #include "backends/cpu/kernels/vector_exp.h"
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
@@ -142,8 +143,8 @@ using BlockFunction = void (*)(const DropoutCall<T>&, int64_t begin, int64_t end
   }
 CAPIBARA_DROPOUT(plain, , 16)
 #if defined(__x86_64__)
-CAPIBARA_DROPOUT(avx2, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_DROPOUT(avx512, __attribute__((target("avx512f,avx512dq,avx512bw"))), 64)
+CAPIBARA_DROPOUT(avx2, CAPIBARA_AVX2, 32)
+CAPIBARA_DROPOUT(avx512, CAPIBARA_AVX512, 64)
 #endif
 
 template <class T, bool Backward>

@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/rows/row_lanes.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "backends/cpu/kernels/targets.h"
 #include "core/array/element.h"
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
@@ -176,8 +177,8 @@ struct RowFunctions {
   }
 CAPIBARA_ROWS(plain, , 16)
 #if defined(__x86_64__)
-CAPIBARA_ROWS(avx2, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_ROWS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw"))), 64)
+CAPIBARA_ROWS(avx2, CAPIBARA_AVX2, 32)
+CAPIBARA_ROWS(avx512, CAPIBARA_AVX512, 64)
 #endif
 
 template <class T>

@@ -11,6 +11,7 @@
 #include "backends/cpu/kernels/sort/order_keys.h"
 #include "backends/cpu/kernels/sort/radix.h"
 #include "backends/cpu/kernels/sort/vector_sort.h"
+#include "backends/cpu/kernels/targets.h"
 #include "backends/cpu/kernels/visit_bytes.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/thread_pool.h"
@@ -21,7 +22,7 @@ namespace {
 
 // Loops that run if has_vector_sort().
 #if defined(__x86_64__)
-#define CAPIBARA_WIDE_LOOP __attribute__((target("avx512f,avx512dq")))
+#define CAPIBARA_WIDE_LOOP CAPIBARA_AVX512
 #else
 #define CAPIBARA_WIDE_LOOP
 #endif

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/kernels/targets.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
