@@ -117,6 +117,8 @@ function(capibara_make_batches target batch_size)
         endif()
       elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
         set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS -O1)
+      elseif(CAPIBARA_SANITIZE AND NOT CAPIBARA_FUZZ)
+        set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS -O0)  # half the time to compile
       endif()
     endforeach()
   endforeach()

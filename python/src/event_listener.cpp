@@ -10,7 +10,7 @@ namespace capibara::python {
 
 namespace {
 
-struct ToldEvent {
+struct LateEvent {
   const char* event;
   std::string function;
   double begin, end;
@@ -22,12 +22,12 @@ nb::object& python_listener() {
 }
 
 std::mutex events_mutex;
-std::vector<ToldEvent> waiting_events;
+std::vector<LateEvent> waiting_events;
 
 // Threads that must not take the GIL report cache events too: these are queued until the compilation ends, which
 // happens on the thread that requested it.
 void tell_python(const char* event, const std::string& function, double begin, double end) {
-  std::vector<ToldEvent> events;
+  std::vector<LateEvent> events;
   {
     const std::lock_guard lock(events_mutex);
     waiting_events.push_back({event, function, begin, end});
@@ -38,12 +38,12 @@ void tell_python(const char* event, const std::string& function, double begin, d
   const InterpreterLock lock;
   const nb::object listener = python_listener();
   if (!listener.is_valid() || listener.is_none()) return;
-  for (const ToldEvent& told : events) {
+  for (const LateEvent& one : events) {
     try {
-      if (told.end == 0)
-        listener(told.event, nb::none(), nb::none(), nb::none());
+      if (one.end == 0)
+        listener(one.event, nb::none(), nb::none(), nb::none());
       else
-        listener(told.event, told.function.c_str(), told.begin, told.end);
+        listener(one.event, one.function.c_str(), one.begin, one.end);
     } catch (nb::python_error& error) {
       error.restore();
       PyErr_WriteUnraisable(listener.ptr());

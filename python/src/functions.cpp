@@ -4,7 +4,6 @@
 
 #include <nanobind/stl/string.h>
 
-#include "asked_sharding.h"
 #include "backends/result_placement.h"
 #include "bindings.h"
 #include "core/runtime/transfer_guard.h"
@@ -14,6 +13,7 @@
 #include "lax/operators/promotion_scope.h"
 #include "library/table/function.h"
 #include "program/trace/trace.h"
+#include "requested_sharding.h"
 #include "staged_results.h"
 
 #include <structmember.h>
@@ -163,7 +163,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
     }
     library::Sequence others;  // the arguments of **name: a tuple whose fields are the keywords
     others.type_name = "keywords";
-    std::optional<AskedSharding> asked;
+    std::optional<RequestedSharding> requested;
     PyObject* device = Py_None;
     const Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t k = 0; k < keywords; ++k) {
@@ -185,7 +185,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
       PyObject* argument = arguments[given + static_cast<std::size_t>(k)];
       if (keyword == "out_sharding") {
         if (argument != Py_None && !splits_nothing(argument))
-          asked = asked_out_sharding(argument, name_in_errors(text_of(function.module), std::string(name)));
+          requested = requested_out_sharding(argument, name_in_errors(text_of(function.module), std::string(name)));
         argument = Py_None;
       }
       if (keyword == "device") std::swap(device, argument);  // the function makes the array, then it is placed
@@ -207,7 +207,8 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
       }
     }
     PromotionScope promotions(function.promotions);
-    if (asked) return from_value(call_asking(*function.record, signature, std::move(values), *asked)).release().ptr();
+    if (requested)
+      return from_value(call_asking(*function.record, signature, std::move(values), *requested)).release().ptr();
     library::Value result = function.record->call(library::Arguments(function.record->name, signature, values));
     if (chosen_device() && result.get_if<Array>()) result = placed_by_default({*result.get_if<Array>()})[0];
     if (!evaluating())

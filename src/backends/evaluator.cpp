@@ -27,8 +27,9 @@ namespace capibara {
 namespace {
 
 bool is_typed(std::span<const Array> inputs, const Attrs& attrs) {
-  return asked_sharding(attrs) || std::any_of(inputs.begin(), inputs.end(),
-                                              [](const Array& input) { return input.type().sharding.is_explicit(); });
+  return requested_sharding(attrs) || std::any_of(inputs.begin(), inputs.end(), [](const Array& input) {
+           return input.type().sharding.is_explicit();
+         });
 }
 
 // Under Explicit axes the types of results determine their placement.
@@ -51,9 +52,9 @@ Arrays evaluate_typed(const Primitive& primitive, std::span<const Array> inputs,
                    : keeps_types
                        ? run_now(primitive, plain, attrs)
                        : run_now(primitive, plain, with_plain_attrs(rewrite_programs(attrs, with_plain_types)));
-  const ShardingAttr* asked = asked_sharding(attrs);
+  const ShardingAttr* requested = requested_sharding(attrs);
   if (primitive == prim::reshard() && !results[0].sharding.is_explicit()) return {left_to_compiler(outputs[0])};
-  return placed_by_types(results, inputs, std::move(outputs), asked ? asked->devices : nullptr);
+  return placed_by_types(results, inputs, std::move(outputs), requested ? requested->devices : nullptr);
 }
 
 Arrays evaluate_now(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {

@@ -113,7 +113,7 @@ class Interruption {
   }
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
-  static bool asked() { return stop_signal != 0; }
+  static bool requested() { return stop_signal != 0; }
 
  private:
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -195,9 +195,9 @@ CompiledProgram compile_in_child(const CompileRequest& request) {
     const std::string last =
         request.only_memory ? file_with(folder.path, "after_optimizations_after_buffer_assignment.txt") : std::string();
     const bool enough = !last.empty() && is_complete(last);
-    if (enough || Interruption::asked() || elapsed() > request.seconds) {
+    if (enough || Interruption::requested() || elapsed() > request.seconds) {
       end_child();
-      report.interrupted = !enough && Interruption::asked();
+      report.interrupted = !enough && Interruption::requested();
       if (report.interrupted)
         report.problem = "interrupted";
       else if (!enough)
@@ -229,7 +229,7 @@ CompiledProgram compile_in_child(const CompileRequest& request) {
   if (scheduled.empty()) scheduled = dumped("oom_intermediate_module.txt");
   report.memory = read_buffers(dumped("-buffer-assignment.txt"), dumped("-live-range.txt"), scheduled);
   report.collectives = read_collectives(scheduled);
-  if (const double asked = refused_gib(said); !report.fits && asked > 0) report.memory.total_gib = asked;
+  if (const double requested = refused_gib(said); !report.fits && requested > 0) report.memory.total_gib = requested;
   if (!request.only_memory) report.cycles = read_cycles(dumped("after_codegen.txt"));
   return report;
 }

@@ -182,8 +182,8 @@ class Run {
  private:
   void look() {
     const auto now = Clock::now();
-    if (told_at_) {
-      if (now - *told_at_ > kill_after) kill(child_, SIGKILL);
+    if (signalled_at_) {
+      if (now - *signalled_at_ > kill_after) kill(child_, SIGKILL);
       return;
     }
     if (caught) return tell_to_end("stopped", 128 + caught);
@@ -194,8 +194,8 @@ class Run {
   void tell_to_end(const std::string& why, int reason) {
     say(concat(why, ": ending all processes"));
     reason_ = reason;
-    told_at_ = Clock::now();
-    members_.set_told_to_end();
+    signalled_at_ = Clock::now();
+    members_.set_ending();
     kill(child_, SIGTERM);  // mpirun sends them SIGTERM, and SIGKILL a moment later
   }
 
@@ -205,7 +205,7 @@ class Run {
   Pipe pipes_[2];
   int reason_ = 0;
   const Clock::time_point started_ = Clock::now();
-  std::optional<Clock::time_point> told_at_;
+  std::optional<Clock::time_point> signalled_at_;
 };
 
 int run_group(const Group& group, int restart, bool& stopped) {

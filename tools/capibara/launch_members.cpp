@@ -16,7 +16,7 @@ namespace {
 
 // How long processes have to exit on their own after the last sign of a failure. The watch notifies those that wait in
 // a collective within a second or two, and they report it; then they print why, and exit.
-constexpr std::chrono::milliseconds for_who_is_told(10000), for_who_leaves(3000), for_others(500);
+constexpr std::chrono::milliseconds for_who_is_notified(10000), for_who_leaves(3000), for_others(500);
 
 }  // namespace
 
@@ -49,7 +49,7 @@ void Members::take_report(int number, const std::string& text) {
 }
 
 void Members::note_failure(int64_t time_ns, int process) {
-  if (told_to_end_) return;
+  if (ending_) return;
   last_sign_ = Clock::now();
   if (!first_ || time_ns < first_->time_ns) first_ = First{time_ns, process};
 }
@@ -57,8 +57,8 @@ void Members::note_failure(int64_t time_ns, int process) {
 void Members::end(int number, int64_t time_ns, int code) {
   Member& member = members_[number];
   member.code = code;
-  member.by_itself = !told_to_end_;
-  if (told_to_end_ || code == 0) return;
+  member.by_itself = !ending_;
+  if (ending_ || code == 0) return;
   if (first_code_ == 0) first_code_ = code;
   if (member.has_reported && first_)
     last_sign_ = Clock::now();
@@ -77,7 +77,7 @@ std::optional<Members::Clock::time_point> Members::deadline() const {
   std::chrono::milliseconds patience = for_others;
   for (const auto& [number, member] : members_) {
     if (member.code || !member.has_met || (number == first_->process && !member.has_reported)) continue;
-    patience = std::max(patience, member.has_reported ? for_who_leaves : for_who_is_told);
+    patience = std::max(patience, member.has_reported ? for_who_leaves : for_who_is_notified);
   }
   return last_sign_ + patience;
 }

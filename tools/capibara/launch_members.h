@@ -22,7 +22,7 @@ class Members {
   // When to kill the remaining processes because one has failed; empty if none has.
   std::optional<Clock::time_point> deadline() const;
   // From now on processes exit because they were signalled: their exit codes carry no information.
-  void set_told_to_end() { told_to_end_ = true; }
+  void set_ending() { ending_ = true; }
   // The exit code of the process that failed first or, if it has none of its own, of the first one that it stopped; 1
   // if a process vanished.
   int code() const;
@@ -50,7 +50,7 @@ class Members {
   const int count_;
   std::map<int, Member> members_;
   int first_code_ = 0;  // the first nonzero one of a process that exited on its own
-  bool told_to_end_ = false;
+  bool ending_ = false;
   std::optional<First> first_;
   Clock::time_point last_sign_;  // of the failure
 };

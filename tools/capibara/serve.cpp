@@ -152,7 +152,7 @@ struct Limits {
   double seconds;
 };
 
-struct Asked {
+struct Completion {
   bool chat = false, stream = false, with_usage = false, echo = false;
   std::string prompt;  // the text of it, for echo
   std::vector<int32_t> tokens;
@@ -197,15 +197,15 @@ std::string chat_text(const ServedModel& served, const Json& messages) {
   return concat(text, form.before_role, "assistant", form.after_role);
 }
 
-void read_prompt(const ServedModel& served, const Json* given, Asked& asked) {
+void read_prompt(const ServedModel& served, const Json* given, Completion& completion) {
   if (!given) throw Refusal{400, "'prompt' is missing", "prompt"};
   const Json* prompt = given;
   // A list of one prompt is that prompt.
   if (given->list() && given->list()->size() == 1 && !given->list()->front().integer())
     prompt = &given->list()->front();
   if (prompt->text()) {
-    asked.prompt = *prompt->text();
-    asked.tokens = served.encode(asked.prompt, true);
+    completion.prompt = *prompt->text();
+    completion.tokens = served.encode(completion.prompt, true);
     return;
   }
   if (!prompt->list() || prompt->list()->empty()) Fields::refuse("prompt", "one string or one list of tokens", *given);
@@ -213,27 +213,27 @@ void read_prompt(const ServedModel& served, const Json* given, Asked& asked) {
     if (!token.integer() || *token.integer() < 0 || *token.integer() >= served.model.config().vocabulary)
       Fields::refuse("prompt", concat("one string or one list of tokens below ", served.model.config().vocabulary),
                      *given);
-    asked.tokens.push_back(static_cast<int32_t>(*token.integer()));
-    asked.prompt += served.bytes(asked.tokens.back());
+    completion.tokens.push_back(static_cast<int32_t>(*token.integer()));
+    completion.prompt += served.bytes(completion.tokens.back());
   }
 }
 
-Asked read_request(const ServedModel& served, const Limits& limits, const HttpCall& call, bool chat) {
+Completion read_request(const ServedModel& served, const Limits& limits, const HttpCall& call, bool chat) {
   Fields fields(call.body);
-  Asked asked;
-  asked.chat = chat;
+  Completion completion;
+  completion.chat = chat;
   if (const Json* model = fields.take("model"); model && (!model->text() || *model->text() != served.name))
     throw Refusal{404, concat("the model ", model->dump(), " does not exist; there is '", served.name, "'"), "model"};
   if (chat) {
     const Json* messages = fields.take("messages");
     if (!messages) throw Refusal{400, "'messages' is missing", "messages"};
-    asked.prompt = chat_text(served, *messages);
-    asked.tokens = served.encode(asked.prompt, true);
+    completion.prompt = chat_text(served, *messages);
+    completion.tokens = served.encode(completion.prompt, true);
   } else {
-    read_prompt(served, fields.take("prompt"), asked);
-    asked.echo = fields.truth("echo", false);
+    read_prompt(served, fields.take("prompt"), completion);
+    completion.echo = fields.truth("echo", false);
   }
-  const auto length = static_cast<int64_t>(asked.tokens.size());
+  const auto length = static_cast<int64_t>(completion.tokens.size());
   if (length == 0) throw Refusal{400, "the prompt has no tokens", chat ? "messages" : "prompt"};
   if (length >= limits.capacity) {
     throw Refusal{400,
@@ -243,26 +243,26 @@ Asked read_request(const ServedModel& served, const Limits& limits, const HttpCa
   }
   const int64_t most = std::min(limits.max_tokens, limits.capacity - length);
   const int64_t standard = std::min<int64_t>(chat ? most : 16, most);
-  asked.max_tokens = fields.whole("max_tokens", standard, 1, 1 << 30);
-  asked.max_tokens = std::min(fields.whole("max_completion_tokens", asked.max_tokens, 1, 1 << 30), most);
-  asked.sampling.temperature = fields.real("temperature", 1, 0, 100);
-  asked.sampling.top_p = fields.real("top_p", 1, 1e-9, 1);
-  asked.sampling.top_k = fields.whole("top_k", 0, 0, 1 << 30);
-  asked.sampling.min_p = fields.real("min_p", 0, 0, 1);
+  completion.max_tokens = fields.whole("max_tokens", standard, 1, 1 << 30);
+  completion.max_tokens = std::min(fields.whole("max_completion_tokens", completion.max_tokens, 1, 1 << 30), most);
+  completion.sampling.temperature = fields.real("temperature", 1, 0, 100);
+  completion.sampling.top_p = fields.real("top_p", 1, 1e-9, 1);
+  completion.sampling.top_k = fields.whole("top_k", 0, 0, 1 << 30);
+  completion.sampling.min_p = fields.real("min_p", 0, 0, 1);
   static std::atomic<uint64_t> next_seed{static_cast<uint64_t>(std::time(nullptr))};
-  asked.sampling.seed =
+  completion.sampling.seed =
       static_cast<uint64_t>(fields.whole("seed", static_cast<int64_t>(next_seed++), INT64_MIN, INT64_MAX));
-  asked.stream = fields.truth("stream", false);
+  completion.stream = fields.truth("stream", false);
   if (const Json* options = fields.take("stream_options")) {
     const Json* usage = options->find("include_usage");
-    asked.with_usage = usage && usage->boolean() && *usage->boolean();
+    completion.with_usage = usage && usage->boolean() && *usage->boolean();
   }
   if (const Json* stop = fields.take("stop")) {
     const Json::List texts = stop->list() ? *stop->list() : Json::List{*stop};
     for (const Json& text : texts) {
       if (!text.text() || text.text()->empty() || texts.size() > 4)
         Fields::refuse("stop", "a string, or a list of up to four", *stop);
-      asked.stop.push_back(*text.text());
+      completion.stop.push_back(*text.text());
     }
   }
   // Values that change nothing are accepted; others are refused by name.
@@ -275,7 +275,7 @@ Asked read_request(const ServedModel& served, const Limits& limits, const HttpCa
   fields.require_if_given("response_format", Json::Object{{"type", "text"}});
   fields.take("user");
   fields.finish();
-  return asked;
+  return completion;
 }
 
 // ---- answers -----------------------------------------------------------------------------------------------------
@@ -283,20 +283,20 @@ Asked read_request(const ServedModel& served, const Limits& limits, const HttpCa
 // One answer while it is generated: holds back what may become a stop text, or half a character.
 class Answer {
  public:
-  Answer(const ServedModel& served, Asked asked, std::shared_ptr<HttpReply> reply, Clock::time_point deadline)
-      : served_(served), asked_(std::move(asked)), reply_(std::move(reply)), deadline_(deadline) {
+  Answer(const ServedModel& served, Completion completion, std::shared_ptr<HttpReply> reply, Clock::time_point deadline)
+      : served_(served), completion_(std::move(completion)), reply_(std::move(reply)), deadline_(deadline) {
     static std::atomic<uint64_t> count{0};
     static const auto start = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-    id_ = concat(asked_.chat ? "chatcmpl-" : "cmpl-", start, "-", ++count);
+    id_ = concat(completion_.chat ? "chatcmpl-" : "cmpl-", start, "-", ++count);
     created_ = static_cast<int64_t>(std::time(nullptr));
-    if (asked_.echo) text_ = asked_.prompt, searched_ = sent_ = 0, begin_ = text_.size();
+    if (completion_.echo) text_ = completion_.prompt, searched_ = sent_ = 0, begin_ = text_.size();
   }
 
   // False if the text is complete.
   bool add(int32_t token) {
     ++tokens_;
     text_ += served_.bytes(token);
-    for (const std::string& stop : asked_.stop) {
+    for (const std::string& stop : completion_.stop) {
       const std::size_t from = std::max(begin_, searched_ < stop.size() ? 0 : searched_ - stop.size());
       const std::size_t found = text_.find(stop, from);
       if (found == std::string::npos) continue;
@@ -304,7 +304,7 @@ class Answer {
       return false;
     }
     searched_ = text_.size();
-    if (asked_.stream) send_piece(text_.size() - held_back());
+    if (completion_.stream) send_piece(text_.size() - held_back());
     timed_out_ = Clock::now() > deadline_;
     return !timed_out_ && !reply_->gone();
   }
@@ -320,10 +320,10 @@ class Answer {
       return reply_->end();
     }
     const char* reason = how == End::length || timed_out_ ? "length" : "stop";
-    if (!asked_.stream) return reply_->send({200, "application/json", whole(reason) + "\n"});
+    if (!completion_.stream) return reply_->send({200, "application/json", whole(reason) + "\n"});
     send_piece(text_.size());
-    send_event(chunk(asked_.chat ? Json(Json::Object{}) : Json(""), reason));
-    if (asked_.with_usage) {
+    send_event(chunk(completion_.chat ? Json(Json::Object{}) : Json(""), reason));
+    if (completion_.with_usage) {
       Json::Object last = head(true);
       last["choices"] = Json::List{};
       last["usage"] = usage();
@@ -340,7 +340,7 @@ class Answer {
   // Bytes at the end that may begin a stop text or a character.
   std::size_t held_back() const {
     std::size_t held = text_.size() - whole_characters(text_);
-    for (const std::string& stop : asked_.stop) {
+    for (const std::string& stop : completion_.stop) {
       for (std::size_t length = std::min(stop.size() - 1, text_.size()); length > held; --length) {
         if (text_.ends_with(std::string_view(stop).substr(0, length))) held = length;
       }
@@ -352,38 +352,38 @@ class Answer {
     if (!started_) {
       started_ = true;
       reply_->begin("text/event-stream");
-      if (asked_.chat) send_event(chunk(Json(Json::Object{{"role", "assistant"}, {"content", ""}}), nullptr));
+      if (completion_.chat) send_event(chunk(Json(Json::Object{{"role", "assistant"}, {"content", ""}}), nullptr));
     }
     if (end <= sent_) return;
     const std::string piece = repaired_utf8(std::string_view(text_).substr(sent_, end - sent_));
     sent_ = end;
-    send_event(chunk(asked_.chat ? Json(Json::Object{{"content", piece}}) : Json(piece), nullptr));
+    send_event(chunk(completion_.chat ? Json(Json::Object{{"content", piece}}) : Json(piece), nullptr));
   }
 
   void send_event(const Json& event) { reply_->write(concat("data: ", event.dump(), "\n\n")); }
 
   Json::Object head(bool piece) const {
     return {{"id", id_},
-            {"object", !asked_.chat ? "text_completion"
-                       : piece      ? "chat.completion.chunk"
-                                    : "chat.completion"},
+            {"object", !completion_.chat ? "text_completion"
+                       : piece           ? "chat.completion.chunk"
+                                         : "chat.completion"},
             {"created", created_},
             {"model", served_.name}};
   }
   Json usage() const {
-    const auto prompt = static_cast<int64_t>(asked_.tokens.size());
+    const auto prompt = static_cast<int64_t>(completion_.tokens.size());
     return Json::Object{{"prompt_tokens", prompt}, {"completion_tokens", tokens_}, {"total_tokens", prompt + tokens_}};
   }
   Json chunk(Json content, const char* reason) const {
     Json::Object choice{{"index", 0}, {"logprobs", Json()}, {"finish_reason", reason ? Json(reason) : Json()}};
-    choice[asked_.chat ? "delta" : "text"] = std::move(content);
+    choice[completion_.chat ? "delta" : "text"] = std::move(content);
     Json::Object event = head(true);
     event["choices"] = Json::List{Json(std::move(choice))};
     return event;
   }
   std::string whole(const char* reason) const {
     Json::Object choice{{"index", 0}, {"logprobs", Json()}, {"finish_reason", reason}};
-    if (asked_.chat)
+    if (completion_.chat)
       choice["message"] = Json::Object{{"role", "assistant"}, {"content", repaired_utf8(text_)}, {"refusal", Json()}};
     else
       choice["text"] = repaired_utf8(text_);
@@ -394,7 +394,7 @@ class Answer {
   }
 
   const ServedModel& served_;
-  const Asked asked_;
+  const Completion completion_;
   const std::shared_ptr<HttpReply> reply_;
   const Clock::time_point deadline_;
   std::string id_, text_;
@@ -450,17 +450,17 @@ class Service {
   void stop() { generator_.stop(); }
 
  private:
-  HttpAnswer generate(Asked asked) {
+  HttpAnswer generate(Completion completion) {
     const auto reply = std::make_shared<HttpReply>();
     const Clock::time_point start = Clock::now();
     const auto deadline =
         start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits_.seconds));
     training::ServingRequest request;
-    request.prompt = asked.tokens;
-    request.max_new_tokens = asked.max_tokens;
-    request.sampling = asked.sampling;
+    request.prompt = completion.tokens;
+    request.max_new_tokens = completion.max_tokens;
+    request.sampling = completion.sampling;
     request.stop = stop_;
-    const auto answer = std::make_shared<Answer>(served_, std::move(asked), reply, deadline);
+    const auto answer = std::make_shared<Answer>(served_, std::move(completion), reply, deadline);
     request.on_token = [answer](int32_t token) { return answer->add(token); };
     request.abandoned = [answer] { return answer->abandoned(); };
     request.on_end = [answer, start, length = request.prompt.size()](auto how, const std::string& error) {

@@ -73,7 +73,7 @@ def resharded(array, sharding, mesh=None):
     return _core.reshard(array, *placement_of(sharding, mesh))
 
 
-def asked(out_sharding, operation):
+def requested(out_sharding, operation):
     """The core's form of a library function's `out_sharding` argument; None if it requests nothing."""
     sharding = canonical(out_sharding, "einsum" if operation == "jnp.einsum" else operation)
     if sharding is None or not sharding.mesh.explicit_axes:

@@ -29,27 +29,27 @@ def _mesh_of_all_devices(spec):
 def pjit(fun=None, in_shardings=UNSPECIFIED, out_shardings=UNSPECIFIED, *, in_axis_resources=None, out_axis_resources=None, **options):
     """jit under its older name, running on the devices of the mesh of `with mesh:`, with the older names of in_shardings and
     out_shardings too. In these, None means the whole array on each device. Without a function it is a decorator."""
-    asked = {"in_shardings": in_shardings, "out_shardings": out_shardings}
+    requested = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     for old, new, value in (("in_axis_resources", "in_shardings", in_axis_resources),
                             ("out_axis_resources", "out_shardings", out_axis_resources)):
         if value is not None:
-            if asked[new] is not UNSPECIFIED and asked[new] is not value:
+            if requested[new] is not UNSPECIFIED and requested[new] is not value:
                 raise ValueError(f"pjit: {old} is the older name of {new}; give one of them, got both")
-            asked[new] = value
+            requested[new] = value
     if fun is None:
-        return lambda function: pjit(function, **asked, **options)
-    for word, targets in asked.items():
+        return lambda function: pjit(function, **requested, **options)
+    for word, targets in requested.items():
         check_targets(word, targets)
         if targets is not UNSPECIFIED and (options.get("device") or options.get("backend")):
             raise ValueError(f"If backend or device is specified on jit, then {word} should not be specified.")
-    return _OnMesh(fun, asked, options)
+    return _OnMesh(fun, requested, options)
 
 
 class _OnMesh:
     """A function compiled separately for each mesh in whose context it is called."""
 
-    def __init__(self, fun, asked, options):
-        self._fun, self._asked, self._options, self._compiled = fun, asked, options, {}
+    def __init__(self, fun, requested, options):
+        self._fun, self._requested, self._options, self._compiled = fun, requested, options, {}
         self._unplaced = jit(fun, **options)  # raises immediately for wrong options
         functools.update_wrapper(self, fun, updated=())
 
@@ -80,7 +80,7 @@ class _OnMesh:
                              "jit.")
         if mesh not in self._compiled:
             shardings = {word: tree_map(lambda target: _in_mesh(target, mesh, word), targets, is_leaf=lambda leaf: leaf is None)
-                         for word, targets in self._asked.items() if targets is not UNSPECIFIED}
+                         for word, targets in self._requested.items() if targets is not UNSPECIFIED}
             self._compiled[mesh] = jit(self._fun, **shardings, **self._options) if shardings else self._unplaced
         function = getattr(self._compiled[mesh], method)
         outer = get_abstract_mesh()

@@ -43,7 +43,7 @@ def _as_cpu():
     return os.environ.get("CAPIBARA_AS_CPU", "") not in ("", "0")
 
 
-def _asked():
+def _requested():
     """The platforms that jax is configured to use."""
     import jax
 
@@ -174,8 +174,8 @@ def initialize():
     import jax
     from jax._src import xla_bridge
 
-    asked, as_cpu = _asked(), _as_cpu()
-    if "capibara" not in asked and not as_cpu:
+    requested, as_cpu = _requested(), _as_cpu()
+    if "capibara" not in requested and not as_cpu:
         return
     _keep_registrations()
     xla_bridge._nonexperimental_plugins.add("capibara")
@@ -190,8 +190,8 @@ def initialize():
             return client[0]
 
         xla_bridge.register_backend_factory("cpu", make_client, priority=0, fail_quietly=False)
-        if "capibara" not in asked:
+        if "capibara" not in requested:
             xla_bridge._backend_factories.pop("capibara", None)
-    elif asked == ["capibara"]:
+    elif requested == ["capibara"]:
         # Callbacks and jax.devices("cpu") need a platform named cpu: XLA:CPU, at lower priority.
         jax.config.update("jax_platforms", "capibara,cpu")

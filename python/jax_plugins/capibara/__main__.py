@@ -48,7 +48,7 @@ def main():
     except ImportError as error:
         _line("plugin", str(error).splitlines()[0])
         return 1
-    chosen = as_cpu or "capibara" in plugin._asked()
+    chosen = as_cpu or "capibara" in plugin._requested()
     if not chosen:
         jax.config.update("jax_platforms", "capibara")  # to check whether it would work
     try:

@@ -84,7 +84,7 @@ class Plugin {
 };
 
 // Caches a yes/no answer per plugin, so that each is queried once.
-class AskedOnce {
+class AnswersByPlugin {
  public:
   template <class Question>
   bool operator()(const Plugin& plugin, const Question& question) {

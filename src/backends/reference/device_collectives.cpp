@@ -70,7 +70,7 @@ Arrays permuted(const Attrs& attrs, std::size_t place, const Members& members) {
   return {lax::zeros_like(members[place][0])};
 }
 
-Arrays told_by_source(const Attrs& attrs, std::size_t, const Members& members) {
+Arrays from_source(const Attrs& attrs, std::size_t, const Members& members) {
   return members[static_cast<std::size_t>(attrs.integer("source"))];
 }
 
@@ -97,7 +97,7 @@ const std::unordered_map<const PrimitiveRecord*, Meaning>& meanings() {
       {&prim::reduce_scatter().record(), scattered},
       {&prim::all_to_all().record(), swapped},
       {&prim::ppermute().record(), permuted},
-      {&prim::pbroadcast().record(), told_by_source},
+      {&prim::pbroadcast().record(), from_source},
       {&prim::axis_index().record(), own_place},
       {&prim::pvary().record(), own_value}};
   return table;

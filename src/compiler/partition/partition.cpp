@@ -56,8 +56,8 @@ std::optional<NamedSharding> result_devices(const Program& program, const MaybeS
                                             const MaybeShardings& out) {
   const std::optional<NamedSharding> given = devices_of(program, in, out), own = constrained_devices(program);
   if (!given || !own || !has_mesh(*own) || own->devices != given->devices) return given;
-  const bool asked = std::any_of(out.begin(), out.end(), [](const auto& one) { return one && has_mesh(*one); });
-  return asked || own->mesh.axis_names == given->mesh.axis_names ? given : own;
+  const bool requested = std::any_of(out.begin(), out.end(), [](const auto& one) { return one && has_mesh(*one); });
+  return requested || own->mesh.axis_names == given->mesh.axis_names ? given : own;
 }
 
 // Specifications on another mesh of the same devices are ignored.

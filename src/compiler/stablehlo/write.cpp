@@ -76,8 +76,8 @@ std::string ModuleWriter::write(const Program& main) {
   note_devices(static_cast<int64_t>(borders.devices.size()));
   for (std::size_t i = 0; i < options_.argument_placements.size(); ++i) {
     const std::shared_ptr<const NamedSharding>& own = options_.argument_placements[i];
-    const auto told = [&](const BorderDemand& demand) { return demand.index == i; };
-    if (!own || own->devices.size() == 1 || std::any_of(argument_borders_.begin(), argument_borders_.end(), told))
+    const auto known = [&](const BorderDemand& demand) { return demand.index == i; };
+    if (!own || own->devices.size() == 1 || std::any_of(argument_borders_.begin(), argument_borders_.end(), known))
       continue;
     note_devices(static_cast<int64_t>(own->devices.size()));
     argument_borders_.push_back({i, own});

@@ -117,15 +117,15 @@ void meet_by_mpi(Job& now, const Launched& launched, const jax::distributed::Ini
                               "); with srun, choose it by --mpi (srun --mpi=list)"));
   }
   std::unique_ptr<KeyValueServer> server;
-  std::string told;
+  std::string text;
   if (own == 0) {
     const std::string secret = given_job_secret().value_or(random_secret());
     const std::string host = exchange->on_one_node() ? "127.0.0.1" : own_address();
     server = std::make_unique<KeyValueServer>(exchange->on_one_node() ? "127.0.0.1:0" : "0.0.0.0:0", secret);
-    told = concat(host, ":", server->port(), " ", secret);
+    text = concat(host, ":", server->port(), " ", secret);
   }
-  told = exchange->tell_all(told, options.initialization_timeout);
-  const std::string address = told.substr(0, told.find(' ')), secret = told.substr(told.find(' ') + 1);
+  text = exchange->tell_all(text, options.initialization_timeout);
+  const std::string address = text.substr(0, text.find(' ')), secret = text.substr(text.find(' ') + 1);
   auto store = KeyValueStore::connect(address, options.initialization_timeout, {secret, own});
   store->barrier("capibara/start", count, int64_t{1000} * options.initialization_timeout);
   distributed::adopt({own, count, std::move(store), address, secret}, std::move(server));

@@ -20,7 +20,7 @@ namespace capibara::processes {
 
 namespace {
 
-constexpr std::size_t max_told_bytes = 1000;
+constexpr std::size_t max_text_bytes = 1000;
 
 // A signature, equal on all processes that move the same data; never 0.
 template <class... Parts>
@@ -230,18 +230,18 @@ Pending MpiExchange::barrier(const Call& call) {
 }
 
 std::string MpiExchange::tell_all(const std::string& text, int timeout_seconds) {
-  auto told = std::make_shared<std::promise<std::string>>();
-  std::future<std::string> future = told->get_future();
+  auto promise = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> future = promise->get_future();
   {
     std::lock_guard lock(mutex_);
-    queue_.push_back([this, told, text] {
+    queue_.push_back([this, promise, text] {
       try {
         std::string buffer = text;
-        buffer.resize(max_told_bytes);
+        buffer.resize(max_text_bytes);
         channels_.begin()->second->broadcast(reinterpret_cast<std::byte*>(buffer.data()), buffer.size(), 0);
-        told->set_value(buffer.c_str());
+        promise->set_value(buffer.c_str());
       } catch (...) {
-        told->set_exception(std::current_exception());
+        promise->set_exception(std::current_exception());
       }
     });
     changed_.notify_one();

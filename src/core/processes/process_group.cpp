@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds max_told(10);
+constexpr std::chrono::seconds max_wait(10);
 
 struct Current {
   std::mutex mutex;
@@ -53,16 +53,16 @@ std::shared_ptr<KeyValueStore> meet_with_left_secret(const std::string& address,
 }
 
 // Waits until every living process has reported twice more, and so has read the current roll.
-void serve_until_told(const KeyValueServer& server) {
+void serve_until_all_know(const KeyValueServer& server) {
   const std::map<int, uint64_t> before = server.reports();
-  const Clock::time_point end = Clock::now() + max_told;
-  auto is_told = [&](const auto& one) {
+  const Clock::time_point end = Clock::now() + max_wait;
+  auto knows = [&](const auto& one) {
     const auto it = before.find(one.first);
     return one.second >= (it == before.end() ? 0 : it->second) + 2;
   };
   for (;;) {
     const std::map<int, uint64_t> reports = server.reports();
-    if (std::all_of(reports.begin(), reports.end(), is_told) || Clock::now() >= end) return;
+    if (std::all_of(reports.begin(), reports.end(), knows) || Clock::now() >= end) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
@@ -112,7 +112,7 @@ void leave() {
   Current& now = current();
   std::lock_guard lock(now.mutex);
   now.group = {};
-  if (now.server) serve_until_told(*now.server);
+  if (now.server) serve_until_all_know(*now.server);
   now.server.reset();
   now.left_secret.reset();
 }

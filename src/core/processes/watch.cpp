@@ -257,8 +257,8 @@ bool Watch::leave(int timeout_seconds) {
     std::this_thread::sleep_for(period / 5);
   }
   // Process 0 serves the roll that the others must read, including those that have left: they wait for all to leave.
-  const Clock::time_point told = Clock::now();
-  while (process_id_ == 0 && failed_ && Clock::now() < told + time_to_read && beat_once(true) && !all_have_read(told))
+  const Clock::time_point begin = Clock::now();
+  while (process_id_ == 0 && failed_ && Clock::now() < begin + time_to_read && beat_once(true) && !all_have_read(begin))
     std::this_thread::sleep_for(period / 5);
   return true;
 }

@@ -30,14 +30,14 @@ thread_local bool asks_handler = true;
 
 }  // namespace
 
-StopFlag::StopFlag(const std::atomic<int32_t>* flag, bool asks) : previous_(stop_flag), asked_(asks_handler) {
+StopFlag::StopFlag(const std::atomic<int32_t>* flag, bool asks) : previous_(stop_flag), previous_asks_(asks_handler) {
   stop_flag = flag;
   asks_handler = asks;
 }
 
 StopFlag::~StopFlag() {
   stop_flag = previous_;
-  asks_handler = asked_;
+  asks_handler = previous_asks_;
 }
 
 const std::atomic<int32_t>* StopFlag::current() { return stop_flag; }

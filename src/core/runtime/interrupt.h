@@ -47,7 +47,7 @@ class StopFlag {
 
  private:
   const std::atomic<int32_t>* previous_;
-  bool asked_;
+  bool previous_asks_;
 };
 
 // Set once by the host language; an empty handler means that nothing interrupts.

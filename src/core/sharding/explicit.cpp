@@ -100,12 +100,12 @@ Attr sharding_attr(const Sharding& sharding) {
   return Attr(std::shared_ptr<const Opaque>(std::make_shared<const ShardingAttr>(sharding)));
 }
 
-const ShardingAttr* asked_sharding(const Attrs& attrs) {
+const ShardingAttr* requested_sharding(const Attrs& attrs) {
   for (const char* name : {"sharding", "out_sharding", "dst_sharding"}) {
     const Attr* attr = attrs.find(name);
     const auto* opaque = attr ? attr->get_if<std::shared_ptr<const Opaque>>() : nullptr;
     if (!opaque) continue;
-    if (const auto* asked = dynamic_cast<const ShardingAttr*>(opaque->get())) return asked;
+    if (const auto* requested = dynamic_cast<const ShardingAttr*>(opaque->get())) return requested;
   }
   return nullptr;
 }

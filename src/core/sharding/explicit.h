@@ -34,7 +34,7 @@ class ShardingAttr final : public Opaque {
 // The attribute of a type's sharding; None where it has no Explicit axes.
 Attr sharding_attr(const Sharding& sharding);
 // The sharding that `sharding` or `out_sharding` of an equation requests; null if neither does.
-const ShardingAttr* asked_sharding(const Attrs& attrs);
+const ShardingAttr* requested_sharding(const Attrs& attrs);
 
 std::string abstract_mesh_text(const Mesh& mesh);        // AbstractMesh('x': 4, axis_types=(Explicit,))
 std::string sharding_text(const Sharding& sharding);     // NamedSharding(mesh=AbstractMesh(...), spec=P('x', None))

@@ -140,9 +140,9 @@ void ObjectOperation::wait(const HttpReply& reply) {
                                             static_cast<uint32_t>(Clock::now().time_since_epoch().count()));
   double pause = pause_ * std::uniform_real_distribution<double>(0.5, 1)(draw);
   if (const std::string* after = header_of(reply, "retry-after")) {
-    double asked = 0;
-    const auto read = std::from_chars(after->data(), after->data() + after->size(), asked);
-    if (read.ec == std::errc() && asked > 0) pause = std::max(pause, asked);
+    double requested = 0;
+    const auto read = std::from_chars(after->data(), after->data() + after->size(), requested);
+    if (read.ec == std::errc() && requested > 0) pause = std::max(pause, requested);
   }
   pause_ = std::min(2 * pause_, max_pause);
   if (pause >= remaining()) {

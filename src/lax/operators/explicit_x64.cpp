@@ -10,8 +10,8 @@ std::atomic<ExplicitX64>& explicit_x64_dtypes() {
   return mode;
 }
 
-DType requested(std::optional<DType> asked, DType otherwise) {
-  return asked && explicit_x64_dtypes() == ExplicitX64::allow ? *asked : canonical(asked.value_or(otherwise));
+DType requested(std::optional<DType> dtype, DType otherwise) {
+  return dtype && explicit_x64_dtypes() == ExplicitX64::allow ? *dtype : canonical(dtype.value_or(otherwise));
 }
 
 }  // namespace capibara

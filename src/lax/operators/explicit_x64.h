@@ -12,6 +12,6 @@ enum class ExplicitX64 { warn, error, allow };
 std::atomic<ExplicitX64>& explicit_x64_dtypes();
 
 // The requested dtype, which the setting may keep at 64 bits, or the canonical form of `otherwise`.
-DType requested(std::optional<DType> asked, DType otherwise);
+DType requested(std::optional<DType> dtype, DType otherwise);
 
 }  // namespace capibara

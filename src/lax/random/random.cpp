@@ -132,7 +132,7 @@ PrimitiveRecord threefry_record() {
 
 PrimitiveRecord counter_record() {
   PrimitiveRecord r = discrete("iota_2x32_shape", "The row-major positions of an array as high and low 32 bits.",
-                               elementwise_factors, asked_splits);
+                               elementwise_factors, requested_splits);
   r.traits.multiple_results = true;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("iota_2x32_shape", types, 0);

@@ -33,7 +33,7 @@ BatchResult batch_reduction(const BatchArgs& args) {
   int64_t out_dim = batch_dim;
   for (int64_t axis : axes) out_dim -= axis < batch_dim ? 1 : 0;
   Attrs attrs = args.attrs.with("axes", axes);
-  if (asked_sharding(attrs))
+  if (requested_sharding(attrs))
     attrs = attrs.with("out_sharding", sharding_attr(batched_sharding(args, args.inputs[0], batch_dim, out_dim)));
   return {capibara::bind(args.primitive, args.inputs, attrs), {out_dim}};
 }

@@ -20,7 +20,7 @@ PrimitiveRecord iota_record() {
   PrimitiveRecord r;
   r.name = "iota";
   r.factors = iota_factors;
-  r.splits = asked_splits;
+  r.splits = requested_splits;
   r.localise = result_shape_as("shape");
   r.traits.free_to_recompute = true;
   r.traits.expands = true;
@@ -60,7 +60,7 @@ PrimitiveRecord empty_record() {
   PrimitiveRecord r;
   r.name = "empty";
   r.factors = empty_factors;
-  r.splits = asked_splits;
+  r.splits = requested_splits;
   r.localise = result_shape_as("shape");
   r.traits.free_to_recompute = true;
   r.traits.expands = true;

@@ -14,7 +14,7 @@ Sharding& wanted() {
 
 }  // namespace
 
-OutShardingScope::OutShardingScope(Sharding asked) : before_(std::exchange(wanted(), std::move(asked))) {}
+OutShardingScope::OutShardingScope(Sharding requested) : before_(std::exchange(wanted(), std::move(requested))) {}
 OutShardingScope::~OutShardingScope() { wanted() = std::move(before_); }
 
 const Sharding& out_sharding_in_scope() { return wanted(); }
@@ -30,10 +30,10 @@ Sharding permuted_out_sharding(const std::vector<int64_t>& order) {
 
 Sharding taken_out_sharding(std::size_t rank) {
   if (!wanted().is_explicit() || wanted().spec().dims.size() > rank) return {};
-  const Sharding asked = std::exchange(wanted(), Sharding());
-  PartitionSpec spec = asked.spec();
+  const Sharding requested = std::exchange(wanted(), Sharding());
+  PartitionSpec spec = requested.spec();
   spec.dims.resize(rank);
-  return Sharding::explicit_over(asked.mesh(), std::move(spec));
+  return Sharding::explicit_over(requested.mesh(), std::move(spec));
 }
 
 }  // namespace capibara

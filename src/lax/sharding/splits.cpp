@@ -148,9 +148,9 @@ Differing differing_shardings(std::span<const ArrayType> types) {
 }
 
 Sharding batched_sharding(const BatchArgs& args, const Array& operand, int64_t dim, int64_t to) {
-  const ShardingAttr* asked = asked_sharding(args.attrs);
-  if (!asked || !asked->sharding.is_explicit()) return {};
-  const Sharding& inner = asked->sharding;
+  const ShardingAttr* requested = requested_sharding(args.attrs);
+  if (!requested || !requested->sharding.is_explicit()) return {};
+  const Sharding& inner = requested->sharding;
   PartitionSpec spec = inner.spec();
   AxisList axes = axes_at(operand.type(), dim);
   if (axes.empty() && args.axis.split.is_explicit()) {
@@ -259,10 +259,10 @@ Splits reduce_sum_splits(const SplitArgs& args) {
   const ArrayType& x = args.operands[0];
   const Ints& axes = args.attrs.ints("axes");
   PartitionSpec spec = spec_of(x, axes_of(x, other_dims(x.rank(), axes)));
-  const ShardingAttr* asked = asked_sharding(args.attrs);
-  if (!asked) return {spec};
-  spec.dims = asked->sharding.spec().dims;
-  const AxisList& wanted = asked->sharding.spec().unreduced;
+  const ShardingAttr* requested = requested_sharding(args.attrs);
+  if (!requested) return {spec};
+  spec.dims = requested->sharding.spec().dims;
+  const AxisList& wanted = requested->sharding.spec().unreduced;
   if (wanted.empty()) return {spec};
   const std::vector<AxisList> summed = axes_of(x, axes);
   for (const std::string& axis : wanted) {
@@ -351,8 +351,8 @@ Splits random_splits(const SplitArgs& args) {
 
 Splits bit_generator_splits(const SplitArgs& args) {
   refuse_partial_sums(args);
-  const ShardingAttr* asked = asked_sharding(args.attrs);
-  return {spec_of(args.operands[0]), asked ? asked->sharding.spec() : PartitionSpec{}};
+  const ShardingAttr* requested = requested_sharding(args.attrs);
+  return {spec_of(args.operands[0]), requested ? requested->sharding.spec() : PartitionSpec{}};
 }
 
 }  // namespace capibara

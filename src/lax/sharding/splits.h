@@ -34,8 +34,8 @@ Splits top_k_splits(const SplitArgs& args);
 SplitRule linalg_splits(std::vector<std::size_t> matrix_ranks);  // trailing dimensions of each operand that stay whole
 
 Splits broadcast_in_dim_splits(const SplitArgs& args);
-Splits stated_splits(const SplitArgs& args);  // from the types of the results
-Splits asked_splits(const SplitArgs& args);   // what the equation requests, else nothing is split
+Splits stated_splits(const SplitArgs& args);     // from the types of the results
+Splits requested_splits(const SplitArgs& args);  // what the equation requests, else nothing is split
 Splits reshape_splits(const SplitArgs& args);
 Splits squeeze_splits(const SplitArgs& args);
 Splits transpose_splits(const SplitArgs& args);

@@ -40,10 +40,10 @@ Splits dot_general_splits(const SplitArgs& args) {
   const auto& numbers = args.attrs.get<DotDimensionNumbers>("dimension_numbers");
   const PartitionSpec lhs_contracting = chosen(lhs, numbers.lhs_contracting);
   const PartitionSpec rhs_contracting = chosen(rhs, numbers.rhs_contracting);
-  const ShardingAttr* asked = asked_sharding(args.attrs);
+  const ShardingAttr* requested = requested_sharding(args.attrs);
   PartitionSpec spec = chosen(lhs, numbers.lhs_batch);
-  if (asked) {
-    spec = asked->sharding.spec();
+  if (requested) {
+    spec = requested->sharding.spec();
     spec.reduced.clear();
   } else {
     check_match(spec, chosen(rhs, numbers.rhs_batch),
@@ -81,7 +81,7 @@ Sharding operand_cotangent_sharding(const ArrayType& operand, const ArrayType& o
 
 Splits ragged_dot_splits(const SplitArgs& args) {
   refuse_partial_sums(args);
-  if (const ShardingAttr* asked = asked_sharding(args.attrs)) return {asked->sharding.spec()};
+  if (const ShardingAttr* requested = requested_sharding(args.attrs)) return {requested->sharding.spec()};
   throw NotImplementedError(
       "Explicit sharding inference for ragged_dot_general is not currently implemented. Please "
       "specify out_sharding.");
@@ -89,7 +89,7 @@ Splits ragged_dot_splits(const SplitArgs& args) {
 
 Splits convolution_splits(const SplitArgs& args) {
   refuse_partial_sums(args);
-  if (const ShardingAttr* asked = asked_sharding(args.attrs)) return {asked->sharding.spec()};
+  if (const ShardingAttr* requested = requested_sharding(args.attrs)) return {requested->sharding.spec()};
   const auto& numbers = args.attrs.get<ConvDimensionNumbers>("dimension_numbers");
   if (splits_nothing(args.operands[1]) && axes_at(args.operands[0], numbers.lhs_spec[1]).empty())
     return resized_splits("conv_general_dilated")(args);

@@ -82,18 +82,18 @@ std::vector<AxisList> reshaped(const SplitArgs& args) {
   return out;
 }
 
-void check_reshape_sums(const SplitArgs& args, const Sharding& asked) {
+void check_reshape_sums(const SplitArgs& args, const Sharding& requested) {
   const PartitionSpec own = spec_of(args.operands[0]);
-  for (const auto& [word, given, wanted] : {std::tuple{"unreduced", &own.unreduced, &asked.spec().unreduced},
-                                            std::tuple{"reduced", &own.reduced, &asked.spec().reduced}}) {
+  for (const auto& [word, given, wanted] : {std::tuple{"unreduced", &own.unreduced, &requested.spec().unreduced},
+                                            std::tuple{"reduced", &own.reduced, &requested.spec().reduced}}) {
     if (*given == *wanted) continue;
     if (!given->empty()) {
-      throw ValueError(concat("out_sharding passed to reshape must be ", word,
-                              " over the same mesh axes as operand. Got out_sharding: P", partitions_text(asked.spec()),
-                              " and operand type: ", short_string(args.operands[0])));
+      throw ValueError(concat(
+          "out_sharding passed to reshape must be ", word, " over the same mesh axes as operand. Got out_sharding: P",
+          partitions_text(requested.spec()), " and operand type: ", short_string(args.operands[0])));
     }
     throw ValueError(
-        concat("out_sharding passed to `reshape` cannot contain ", word, " axes. Got ", sharding_text(asked)));
+        concat("out_sharding passed to `reshape` cannot contain ", word, " axes. Got ", sharding_text(requested)));
   }
 }
 
@@ -115,7 +115,7 @@ PartitionSpec common_spec(const SplitArgs& args) {
 
 Splits broadcast_in_dim_splits(const SplitArgs& args) {
   const ArrayType& x = args.operands[0];
-  if (const ShardingAttr* asked = asked_sharding(args.attrs)) return {asked->sharding.spec()};
+  if (const ShardingAttr* requested = requested_sharding(args.attrs)) return {requested->sharding.spec()};
   PartitionSpec spec = spec_of(x, std::vector<AxisList>(args.results[0].shape.size()));
   const Ints& dims = args.attrs.ints("broadcast_dimensions");
   for (std::size_t d = 0; d < dims.size(); ++d) spec.dims[static_cast<std::size_t>(dims[d])] = split_axes(x, d);
@@ -128,15 +128,15 @@ Splits stated_splits(const SplitArgs& args) {
   return splits;
 }
 
-Splits asked_splits(const SplitArgs& args) {
-  const ShardingAttr* asked = asked_sharding(args.attrs);
-  return Splits(args.results.size(), asked ? asked->sharding.spec() : PartitionSpec{});
+Splits requested_splits(const SplitArgs& args) {
+  const ShardingAttr* requested = requested_sharding(args.attrs);
+  return Splits(args.results.size(), requested ? requested->sharding.spec() : PartitionSpec{});
 }
 
 Splits reshape_splits(const SplitArgs& args) {
-  if (const ShardingAttr* asked = asked_sharding(args.attrs)) {
-    check_reshape_sums(args, asked->sharding);
-    return {asked->sharding.spec()};
+  if (const ShardingAttr* requested = requested_sharding(args.attrs)) {
+    check_reshape_sums(args, requested->sharding);
+    return {requested->sharding.spec()};
   }
   const ArrayType& x = args.operands[0];
   return {spec_of(x, splits_nothing(x) ? std::vector<AxisList>() : reshaped(args))};

@@ -24,7 +24,7 @@ std::string take_profile(double seconds) {
 }
 
 void watch_by_environment() {
-  static const bool asked = [] {
+  static const bool requested = [] {
     const char* text = std::getenv("CAPIBARA_MONITOR");
     if (!text || !*text) return false;
     const std::string digits = text;
@@ -37,7 +37,7 @@ void watch_by_environment() {
   }();
   // The first caller starts it, and no one waits: the measurement itself compiles programs.
   static std::atomic<bool> begun = false;
-  if (!asked || begun.exchange(true)) return;
+  if (!requested || begun.exchange(true)) return;
   MonitorOptions options;
   options.update_seconds = 1;
   options.port = std::atoi(std::getenv("CAPIBARA_MONITOR"));

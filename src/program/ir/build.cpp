@@ -44,7 +44,7 @@ std::vector<Var> ProgramBuilder::add_equation(const Primitive& primitive, std::v
                                               Source source) {
   Types types;
   types.reserve(inputs.size());
-  bool sharded = explicit_types_exist() && asked_sharding(attrs);
+  bool sharded = explicit_types_exist() && requested_sharding(attrs);
   for (Atom input : inputs) {
     types.push_back(type(input));
     sharded = sharded || !types.back().sharding.single_device();

@@ -134,7 +134,7 @@ const Mesh& mesh_of(const Primitive& primitive, std::span<const ArrayType> opera
     }
     mesh = &own;
   }
-  if (!mesh) mesh = &asked_sharding(attrs)->sharding.mesh();
+  if (!mesh) mesh = &requested_sharding(attrs)->sharding.mesh();
   return *mesh;
 }
 

@@ -41,13 +41,13 @@ bool has_explicit_types(const Program& program) {
   if (!explicit_types_exist()) return false;
   if (any_splits(program.body().var_types)) return true;
   for (const Equation& equation : program.equations()) {
-    if (asked_sharding(equation.attrs) || any_program(equation.attrs, has_explicit_types)) return true;
+    if (requested_sharding(equation.attrs) || any_program(equation.attrs, has_explicit_types)) return true;
   }
   return false;
 }
 
 Attrs with_plain_attrs(const Attrs& attrs) {
-  if (!asked_sharding(attrs)) return attrs;
+  if (!requested_sharding(attrs)) return attrs;
   return attrs.with(attrs.has("sharding") ? "sharding" : "out_sharding", Attr());
 }
 
@@ -55,7 +55,7 @@ namespace {
 
 // A reshard on known devices, as a constraint on the placement of its result.
 std::optional<Attrs> constraint_of(const Attrs& attrs) {
-  const ShardingAttr& wanted = *asked_sharding(attrs);
+  const ShardingAttr& wanted = *requested_sharding(attrs);
   const bool places = wanted.devices && wanted.devices->devices.size() > 1 && wanted.sharding.is_explicit();
   if (!places || !wanted.sharding.spec().unreduced.empty()) return std::nullopt;
   NamedSharding placement = *wanted.devices;

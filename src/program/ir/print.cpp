@@ -262,7 +262,7 @@ class Printer {
         if (output.dropped()) {
           Types inputs;
           for (Atom input : equation.inputs) inputs.push_back(program.type(input));
-          types = any_splits(inputs) || asked_sharding(equation.attrs)
+          types = any_splits(inputs) || requested_sharding(equation.attrs)
                       ? explicit_types(equation.primitive, inputs, equation.attrs).types
                       : equation.primitive->type(inputs, equation.attrs).types;
           break;

@@ -241,7 +241,7 @@ TypeResult varying_types(ProgramBuilder& builder, const Primitive& primitive, st
   const Types given = types;
   for (ArrayType& type : types) type.sharding = {};
   TypeResult result = with_varying(primitive->type(types, attrs), all);
-  if (any_splits(given) || asked_sharding(attrs)) split_results(primitive, given, attrs, result.types);
+  if (any_splits(given) || requested_sharding(attrs)) split_results(primitive, given, attrs, result.types);
   return result;
 }
 

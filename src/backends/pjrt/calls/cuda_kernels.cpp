@@ -56,13 +56,13 @@ const cuda::KernelTable* module_table() {
 }
 
 int64_t multiprocessors() {
-  static const int64_t asked = module_table() ? module_table()->multiprocessors() : 0;
-  return asked > 0 ? asked : 128;  // a text written without a GPU: any number will do
+  static const int64_t size = module_table() ? module_table()->multiprocessors() : 0;
+  return size > 0 ? size : 128;  // a text written without a GPU: any number will do
 }
 
 int64_t shared_memory() {
-  static const int64_t asked = module_table() ? module_table()->shared_memory() : 0;
-  return asked > 0 ? asked : 227 << 10;  // Hopper's
+  static const int64_t size = module_table() ? module_table()->shared_memory() : 0;
+  return size > 0 ? size : 227 << 10;  // Hopper's
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ std::optional<cuda::KernelCall> kernel_call(const Primitive& primitive, std::spa
 }
 
 bool has_cuda_kernels(const Client& client) {
-  static AskedOnce answers;
+  static AnswersByPlugin answers;
   return client.plugin().takes_gpu_calls() && answers(client.plugin(), [](const Plugin& plugin) {
            const cuda::KernelTable* table = module_table();
            for (int32_t i = 0; table && i < table->count; ++i) {

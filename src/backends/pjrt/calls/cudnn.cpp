@@ -302,7 +302,7 @@ void emit(Copy& copy, const Equation& equation, const Types& outputs, Call call,
 int64_t cudnn_capability(const Client& client) {
   const char* given = std::getenv("CAPIBARA_CUDNN");
   if (given && std::string_view(given) == "off") return 0;
-  static AskedOnce answers;
+  static AnswersByPlugin answers;
   const bool found = client.plugin().platform() == "cuda" &&
                      answers(client.plugin(), [](const Plugin& plugin) { return cudnn::opens_library(plugin.path()); });
   static const int64_t capability = found ? cudnn::compute_capability() : 0;

@@ -363,7 +363,7 @@ std::optional<Attrs> cusolver_attributes(const Equation& equation, const ArrayTy
 }  // namespace
 
 bool has_cusolver(const Client& client) {
-  static AskedOnce answers;
+  static AnswersByPlugin answers;
   return client.plugin().takes_gpu_calls() && answers(client.plugin(), [](const Plugin& plugin) {
            if (!library) library = open_library(plugin.path());
            if (library)

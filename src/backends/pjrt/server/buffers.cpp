@@ -172,8 +172,8 @@ void view_of_memory(abi::ViewOfMemory& args) {
   check_layout(args.layout, "CreateViewOfDeviceBuffer");
   const ArrayType type{checked_dims(args.dims, args.rank), dtype_of(args.type)};
   const auto bytes = static_cast<std::size_t>(type.size() * storage_size(type.dtype));
-  const auto over = [data = args.data, told = args.on_delete, user = args.user] {
-    if (told) told(data, user);
+  const auto over = [data = args.data, on_delete = args.on_delete, user = args.user] {
+    if (on_delete) on_delete(data, user);
   };
   abi::Memory& memory = memory_of(*args.client, args.device, args.memory);
   args.buffer =

@@ -96,14 +96,14 @@ Arrays CallTable::call(const stablehlo::NumberedCall& call, std::span<const Arra
   std::string error;
   {
     const int state = python.lock();
-    void* told = python.call(python_call_, "Os", function, values.c_str());
-    const char* text = told ? python.text(told) : nullptr;
+    void* answer = python.call(python_call_, "Os", function, values.c_str());
+    const char* text = answer ? python.text(answer) : nullptr;
     if (text)
       error = text;
     else
       error = "the function could not be called; Python's error is on standard error";
     if (!text) python.print_error();
-    if (told) python.release(told);
+    if (answer) python.release(answer);
     python.unlock(state);
   }
   if (!error.empty()) throw RuntimeError(concat("CpuCallback error calling callback: ", error));
@@ -115,12 +115,12 @@ std::optional<ffi::Handlers> python_target(void* python_call, const std::string&
   if (!python_call || !python.works()) return std::nullopt;
   std::string addresses;
   const int state = python.lock();
-  void* told = python.call(python_call, "ss", name.c_str(), "");
-  if (const char* text = told ? python.text(told) : nullptr)
+  void* answer = python.call(python_call, "ss", name.c_str(), "");
+  if (const char* text = answer ? python.text(answer) : nullptr)
     addresses = text;
   else
     python.print_error();
-  if (told) python.release(told);
+  if (answer) python.release(answer);
   python.unlock(state);
   if (addresses.empty()) return std::nullopt;
   unsigned long long stages[4] = {};

@@ -430,7 +430,7 @@ ContractionPath as_places(std::size_t count, const Steps& steps) {
   return path;
 }
 
-constexpr std::size_t every_order = 4, every_set = 8, every_set_if_asked = 13;  // operands
+constexpr std::size_t every_order = 4, every_set = 8, every_set_if_requested = 13;  // operands
 
 template <class Set>
 Steps plan(const std::string& method, std::vector<Set> inputs, Set output, std::size_t labels,
@@ -439,8 +439,8 @@ Steps plan(const std::string& method, std::vector<Set> inputs, Set output, std::
   Planner<Set> planner(std::move(inputs), std::move(output), labels, sizes);
   if (method == "greedy" || method == "eager" || method == "opportunistic") return planner.greedy();
   if (count <= every_order) return planner.search_all();
-  const bool asked = method == "optimal" || method == "dp" || method == "dynamic-programming";
-  if (count <= (asked ? every_set_if_asked : every_set)) return planner.best_order();
+  const bool requested = method == "optimal" || method == "dp" || method == "dynamic-programming";
+  if (count <= (requested ? every_set_if_requested : every_set)) return planner.best_order();
   return planner.improved(planner.greedy(), 5);
 }
 

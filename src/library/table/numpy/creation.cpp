@@ -180,12 +180,12 @@ std::vector<uint8_t> bytes_of(const Arguments& a) {
 Value frombuffer(const Arguments& a) {
   const std::vector<uint8_t> bytes = bytes_of(a);
   // The buffer holds the given dtype, even if the configuration narrows it afterwards.
-  const Value& asked = a["dtype"];
-  const std::string* text = asked.get_if<std::string>();
+  const Value& requested = a["dtype"];
+  const std::string* text = requested.get_if<std::string>();
   const std::optional<DType> named = text && *text == "float" ? DType::float64
                                      : text && *text == "int" ? DType::int64
-                                                              : dtype_of(asked);
-  if (!named) throw TypeError(concat("frombuffer: argument 'dtype' must be a dtype, got ", asked.type_name()));
+                                                              : dtype_of(requested);
+  if (!named) throw TypeError(concat("frombuffer: argument 'dtype' must be a dtype, got ", requested.type_name()));
   const int64_t size = storage_size(*named), offset = a.integer("offset"), total = static_cast<int64_t>(bytes.size());
   if (offset < 0 || offset > total) {
     throw ValueError(concat("frombuffer: argument 'offset' must lie in [0, ", total, "], got ", offset));

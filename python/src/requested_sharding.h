@@ -13,7 +13,7 @@
 
 namespace capibara::python {
 
-struct AskedSharding {
+struct RequestedSharding {
   Sharding sharding;
   std::shared_ptr<const NamedSharding> devices;
 };
@@ -21,8 +21,8 @@ struct AskedSharding {
 // The name that jax gives a function in errors about `out_sharding`.
 std::string name_in_errors(std::string_view module, const std::string& name);
 // Parses the argument for a function of this name; empty if it requests nothing.
-std::optional<AskedSharding> asked_out_sharding(PyObject* argument, const std::string& function);
+std::optional<RequestedSharding> requested_out_sharding(PyObject* argument, const std::string& function);
 library::Value call_asking(const library::Function& function, const library::Signature& signature,
-                           library::Values values, const AskedSharding& asked);
+                           library::Values values, const RequestedSharding& requested);
 
 }  // namespace capibara::python

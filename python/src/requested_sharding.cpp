@@ -1,5 +1,5 @@
 // Calls with `out_sharding`: passed to the operation that makes the result, or with the axes left to the compiler.
-#include "asked_sharding.h"
+#include "requested_sharding.h"
 
 #include <algorithm>
 #include <set>
@@ -13,14 +13,14 @@ namespace capibara::python {
 
 namespace {
 
-Sharding at_rank(const AskedSharding& asked, std::size_t rank) {
-  PartitionSpec spec = asked.sharding.spec();
+Sharding at_rank(const RequestedSharding& requested, std::size_t rank) {
+  PartitionSpec spec = requested.sharding.spec();
   if (spec.dims.size() > rank) {
     throw ValueError(concat("PartitionSpec P", partitions_text(spec), " is only valid for values of rank at least ",
                             spec.dims.size(), ", but was applied to a value of rank ", rank, "."));
   }
   spec.dims.resize(rank);
-  return Sharding::explicit_over(asked.sharding.mesh(), std::move(spec));
+  return Sharding::explicit_over(requested.sharding.mesh(), std::move(spec));
 }
 
 Array with_sharding(const Array& x, const Sharding& wanted, const std::shared_ptr<const NamedSharding>& devices) {
@@ -67,27 +67,30 @@ std::string name_in_errors(std::string_view module, const std::string& name) {
   return module.ends_with(".numpy") && !plain ? concat("jnp.", name) : name;
 }
 
-std::optional<AskedSharding> asked_out_sharding(PyObject* argument, const std::string& function) {
-  nb::object asked = nb::module_::import_("capibara.jax._explicit").attr("asked")(nb::handle(argument), function);
-  if (asked.is_none()) return std::nullopt;
-  const auto& placement = nb::cast<const NamedSharding&>(nb::object(asked[0]));
-  AskedSharding result;
+std::optional<RequestedSharding> requested_out_sharding(PyObject* argument, const std::string& function) {
+  nb::object requested =
+      nb::module_::import_("capibara.jax._explicit").attr("requested")(nb::handle(argument), function);
+  if (requested.is_none()) return std::nullopt;
+  const auto& placement = nb::cast<const NamedSharding&>(nb::object(requested[0]));
+  RequestedSharding result;
   result.sharding = type_sharding(placement, placement.spec.dims.size());
-  if (nb::cast<bool>(nb::object(asked[1]))) result.devices = std::make_shared<const NamedSharding>(placement);
+  if (nb::cast<bool>(nb::object(requested[1]))) result.devices = std::make_shared<const NamedSharding>(placement);
   return result;
 }
 
 library::Value call_asking(const library::Function& function, const library::Signature& signature,
-                           library::Values values, const AskedSharding& asked) {
+                           library::Values values, const RequestedSharding& requested) {
   library::Value result;
   if (asks_operation(function.name) && !multiplies_several(function.name, values)) {
-    const OutShardingScope scope(asked.sharding);
+    const OutShardingScope scope(requested.sharding);
     result = function.call(library::Arguments(function.name, signature, values));
   } else {
     for (library::Value& value : values) value = without_axes(value);
     result = function.call(library::Arguments(function.name, signature, values));
   }
-  auto placed = [&](const Array& x) { return with_sharding(x, at_rank(asked, x.shape().size()), asked.devices); };
+  auto placed = [&](const Array& x) {
+    return with_sharding(x, at_rank(requested, x.shape().size()), requested.devices);
+  };
   if (const Array* array = result.get_if<Array>()) return placed(*array);
   if (const auto* both = result.get_if<std::shared_ptr<const library::Sequence>>();
       both && function.name == "rng_bit_generator") {
