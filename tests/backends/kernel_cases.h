@@ -143,9 +143,14 @@ class KernelTest : public ::testing::Test {
   }
 
   static void SetUpTestSuite() { set_thread_count(1); }
-  // Results are bitwise equal for 1, 2 and 4 threads; sign and payload of a NaN are undetermined, since an
-  // addition on x86 keeps those of the operand that the compiler puts first.
+  // Results are bitwise equal wherever the buffers lie and for 1, 2 and 4 threads; sign and payload of a NaN are
+  // undetermined, since an addition on x86 keeps those of the operand that the compiler puts first.
   void TearDown() override {
+    for (const Run& run : runs_) {
+      const std::vector<Bytes> results = run.results_side_by_side(run.kernel);
+      for (std::size_t i = 0; i < results.size(); ++i)
+        expect_close(run.outputs[i], results[i], run.first[i], {}, run.label + ": operands and results side by side");
+    }
     for (int threads : {2, 4, 1}) {
       set_thread_count(threads);
       if (threads == 1) break;
@@ -180,6 +185,32 @@ class KernelTest : public ::testing::Test {
         EXPECT_TRUE(same_bytes(copies[i], operands[i])) << label << ": operand " << i << " was written";
       for (const Bytes& bytes : results)
         EXPECT_EQ(bytes.back(), std::byte{0x5a}) << label << ": written beyond the end";
+      return results;
+    }
+
+    // Results in one buffer with the operands, which follow them at the next 16 bytes: loops that compare addresses
+    // take other versions of themselves.
+    std::vector<Bytes> results_side_by_side(const HostKernel& function) const {
+      const auto end_of = [](std::size_t begin, std::size_t size) { return (begin + size + 15) / 16 * 16; };
+      std::vector<std::size_t> begins;
+      std::size_t total = 0;
+      std::vector<Bytes> results;
+      for (const ArrayType& type : outputs) {
+        results.push_back(bytes_for(type));
+        begins.push_back(total), total = end_of(total, results.back().size());
+      }
+      for (const Bytes& bytes : operands) begins.push_back(total), total = end_of(total, bytes.size());
+      Bytes all(total + 64);
+      std::byte* base = all.data() + (16 - reinterpret_cast<std::uintptr_t>(all.data()) % 16) % 16;
+      std::vector<std::byte*> buffers;
+      for (std::size_t i = 0; i < operands.size(); ++i) {
+        buffers.push_back(base + begins[outputs.size() + i]);
+        std::copy(operands[i].begin(), operands[i].end(), buffers.back());
+      }
+      for (std::size_t i = 0; i < outputs.size(); ++i) buffers.push_back(base + begins[i]);
+      function(buffers.data());
+      for (std::size_t i = 0; i < outputs.size(); ++i)
+        std::copy_n(base + begins[i], results[i].size(), results[i].begin());
       return results;
     }
   };
