@@ -49,7 +49,7 @@ def linear(x, layer):
 
 
 def loss(params, tokens):
-    given, wanted = tokens[:-1], tokens[1:]
+    given, expected = tokens[:-1], tokens[1:]
     length = given.shape[0]
     x = params["tokens"][given] + params["positions"][:length]
     below = jnp.tril(jnp.ones((length, length), bool))
@@ -61,7 +61,7 @@ def loss(params, tokens):
         x = x + linear(mixed, layer["out"])
         x = x + linear(jax.nn.gelu(linear(normalised(x, layer["feed_norm"]), layer["up"])), layer["down"])
     logits = normalised(x, params["norm"]) @ params["tokens"].T
-    return (jax.nn.logsumexp(logits, -1) - jnp.take_along_axis(logits, wanted[:, None], 1)[:, 0]).mean()
+    return (jax.nn.logsumexp(logits, -1) - jnp.take_along_axis(logits, expected[:, None], 1)[:, 0]).mean()
 
 
 def adam_step(state, tokens):

@@ -146,9 +146,9 @@ def turbulence(xp, scan):
 
         def eliminate(held, now):
             factor, value = held
-            lower, centre, upper, wanted = now
+            lower, centre, upper, expected = now
             pivot = 1.0 / (centre - lower * factor)
-            following = (upper * pivot, (wanted + lower * value) * pivot)
+            following = (upper * pivot, (expected + lower * value) * pivot)
             return following, following
         nothing = right[:, :, 0] * 0
         factors, values = scan(eliminate, (nothing, nothing), (above, main, below, right))

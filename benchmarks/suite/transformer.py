@@ -93,7 +93,7 @@ def loss_of(jax, shape, compute):
         return linear(mixed.transpose(0, 2, 1, 3).reshape(x.shape), block["out"])
 
     def loss(parameters, tokens):
-        given, wanted = tokens[:, :-1], tokens[:, 1:]
+        given, expected = tokens[:, :-1], tokens[:, 1:]
         x = parameters["tokens"][given] + parameters["places"]
         x = x.astype(compute) if compute else x
         for block in parameters["blocks"]:
@@ -102,7 +102,7 @@ def loss_of(jax, shape, compute):
         x = norm(x, parameters["norm"])
         logits = x @ parameters["tokens"].T.astype(x.dtype)
         logits = logits.astype(jnp.promote_types(x.dtype, jnp.float32))
-        picked = jnp.take_along_axis(logits, wanted[..., None], axis=-1)[..., 0]
+        picked = jnp.take_along_axis(logits, expected[..., None], axis=-1)[..., 0]
         return (jax.nn.logsumexp(logits, axis=-1) - picked).mean()
     return loss
 
@@ -146,7 +146,7 @@ def torch_step(shape, half=False):
             return functional.layer_norm(x, (shape.width,), layer["scale"], layer["shift"], 1e-5)
 
         def loss_of(parameters, tokens):
-            given, wanted = tokens[:, :-1].long(), tokens[:, 1:].long()
+            given, expected = tokens[:, :-1].long(), tokens[:, 1:].long()
             x = functional.embedding(given, parameters["tokens"]) + parameters["places"]
             for block in parameters["blocks"]:
                 qkv = linear(norm(x, block["norm1"]), block["qkv"]).view(shape.batch, shape.length, 3, shape.heads, head)
@@ -155,7 +155,7 @@ def torch_step(shape, half=False):
                 x = x + linear(mixed.transpose(1, 2).reshape(x.shape), block["out"])
                 x = x + linear(functional.gelu(linear(norm(x, block["norm2"]), block["up"]), approximate="tanh"), block["down"])
             logits = norm(x, parameters["norm"]) @ parameters["tokens"].T
-            return functional.cross_entropy(logits.float().flatten(0, 1), wanted.flatten())
+            return functional.cross_entropy(logits.float().flatten(0, 1), expected.flatten())
 
         def run(state, tokens):
             parameters = flat(state["parameters"])
@@ -191,7 +191,7 @@ def mlx_step(shape):
             return 0.5 * x * (1.0 + mx.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
 
         def loss(parameters, tokens):
-            given, wanted = tokens[:, :-1], tokens[:, 1:]
+            given, expected = tokens[:, :-1], tokens[:, 1:]
             x = parameters["tokens"][given] + parameters["places"]
             for block in parameters["blocks"]:
                 qkv = linear(norm(x, block["norm1"]), block["qkv"]).reshape(shape.batch, shape.length, 3, shape.heads, head)
@@ -200,7 +200,7 @@ def mlx_step(shape):
                 x = x + linear(mixed.transpose(0, 2, 1, 3).reshape(x.shape), block["out"])
                 x = x + linear(gelu(linear(norm(x, block["norm2"]), block["up"])), block["down"])
             logits = norm(x, parameters["norm"]) @ parameters["tokens"].T
-            picked = mx.take_along_axis(logits, wanted[..., None], axis=-1)[..., 0]
+            picked = mx.take_along_axis(logits, expected[..., None], axis=-1)[..., 0]
             return (mx.logsumexp(logits, axis=-1) - picked).mean()
         both = mx.value_and_grad(loss)
 

@@ -125,12 +125,12 @@ def mib(count):
 
 def line(name, alone, got):
     """Prints a row; returns True if it is as expected."""
-    wanted = alone["losses"][got["first"]:]
-    worst = max(abs(a - b) / abs(b) for a, b in zip(got["losses"], wanted))
+    expected = alone["losses"][got["first"]:]
+    worst = max(abs(a - b) / abs(b) for a, b in zip(got["losses"], expected))
     held, planned = got["bytes"]["held"], got["bytes"]["planned"]
     cells = [f"{mib(held[what])} ({mib(planned[what])})" if what in held else "" for what in ("parameters", "optimizer", "gradients")]
     print(f"{name:34} {worst:9.1e}  " + "  ".join(f"{cell:>18}" for cell in cells) + f"  {got['seconds']:7.3f}", flush=True)
-    return worst < TOLERANCE and all(planned[what] == count for what, count in held.items()) and len(got["losses"]) == len(wanted)
+    return worst < TOLERANCE and all(planned[what] == count for what, count in held.items()) and len(got["losses"]) == len(expected)
 
 
 def measure(options):

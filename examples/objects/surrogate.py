@@ -25,11 +25,11 @@ def train(steps=4000):
     keys = jax.random.split(jax.random.key(0), 3)
     params = [(jax.random.normal(key, (m, n)) * jnp.sqrt(1 / m), jnp.zeros(n)) for key, m, n in zip(keys, (1, 32, 32), (32, 32, 1))]
     t = jnp.linspace(0, 3, 256)
-    wanted = conductivity(t)
+    expected = conductivity(t)
 
     def step(i, state):
         params, mean, square = state
-        gradient = jax.grad(lambda p: jnp.mean((network(p, t) - wanted) ** 2))(params)
+        gradient = jax.grad(lambda p: jnp.mean((network(p, t) - expected) ** 2))(params)
         mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, gradient)
         square = jax.tree.map(lambda s, g: 0.99 * s + 0.01 * g * g, square, gradient)
         rate = 0.01 * (1 - i / steps)
@@ -37,7 +37,7 @@ def train(steps=4000):
 
     zeros = jax.tree.map(jnp.zeros_like, params)
     params, _, _ = jax.jit(lambda state: jax.lax.fori_loop(0, steps, step, state))((params, zeros, zeros))
-    print(f"largest error of the network: {jnp.abs(network(params, t) - wanted).max():.4f}")
+    print(f"largest error of the network: {jnp.abs(network(params, t) - expected).max():.4f}")
     return params
 
 

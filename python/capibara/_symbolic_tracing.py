@@ -56,15 +56,15 @@ class Candidates:
     def admits(self, values):
         return self.scope.admits(values) and all(size.value(values) >= 0 for size in self.sizes)
 
-    def near(self, wanted):
+    def near(self, expected):
         """Admissible sizes near these: larger ones are tried first, then small ones."""
-        if self.admits(wanted):
-            return wanted
+        if self.admits(expected):
+            return expected
         bounds = {name: self.scope.bounds(variable(name, self.scope)) for name in self.names}
         choices = []
         for name in self.names:
             low, high = bounds[name]
-            near = [value for value in range(wanted[name], wanted[name] + 64) if low <= value <= high]
+            near = [value for value in range(expected[name], expected[name] + 64) if low <= value <= high]
             whole = [value for value in (1024, 2048, 4096) if low <= value <= high]
             top = int(min(high, low + 256))
             choices.append(near[:24] + whole + list(range(top, int(low) - 1, -1))[:128])

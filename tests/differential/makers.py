@@ -220,7 +220,7 @@ def case(name, *args, tolerance=None, transforms=None, jit=None, vmap=None, grad
     """
     global _made
     _made = 0
-    modes = {mode: wanted for mode, wanted in (("jit", jit), ("vmap", vmap), ("grad", grad)) if wanted is not None}
+    modes = {mode: expected for mode, expected in (("jit", jit), ("vmap", vmap), ("grad", grad)) if expected is not None}
     if transforms is not None:
         modes = {"jit": transforms, "vmap": transforms, "grad": transforms} | modes
     kwargs |= kwargs.pop("kwargs", {})

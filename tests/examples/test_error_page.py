@@ -154,7 +154,7 @@ def test_the_compiler_says_what_the_page_says(number, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode != 0
     said = done.stderr.replace("‘", "'").replace("’", "'")
-    wanted = ".*".join(map(re.escape, COMPILER[number].split("...")))
+    expected = ".*".join(map(re.escape, COMPILER[number].split("...")))
     errors = [line for line in said.splitlines() if ": error: " in line]
-    assert errors and re.search(wanted, errors[0]), errors
+    assert errors and re.search(expected, errors[0]), errors
     assert len(said.splitlines()) <= 30, said

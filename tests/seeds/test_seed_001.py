@@ -160,10 +160,10 @@ def test_block_9_jit_and_ahead_of_time():
         return model["apply"](params, inputs)
 
     inputs = jnp.ones((4, 32))
-    wanted = np.asarray(model["apply"](model["params"], inputs))
+    expected = np.asarray(model["apply"](model["params"], inputs))
     compiled = jax.jit(model["apply"]).lower(model["params"], inputs).compile()
-    np.testing.assert_allclose(compiled(model["params"], inputs), wanted, rtol=1e-5)
-    np.testing.assert_allclose(optimized_forward(model["params"], inputs), wanted, rtol=1e-5)
+    np.testing.assert_allclose(compiled(model["params"], inputs), expected, rtol=1e-5)
+    np.testing.assert_allclose(optimized_forward(model["params"], inputs), expected, rtol=1e-5)
 
 
 def test_block_10_memory_optimizer():
@@ -213,8 +213,8 @@ def test_block_13_vector_quantization():
                                               num_calibration_batches=100)
     metrics = vq_integration.get_metrics()
     got = np.concatenate([quantized["apply"](quantized["params"], batch) for batch in calibration])
-    wanted = np.concatenate([model["apply"](model["params"], batch) for batch in calibration])
-    assert 1 - np.linalg.norm(got - wanted) / np.linalg.norm(wanted) >= 0.45 and metrics["accuracy_retention"] >= 0.5
+    expected = np.concatenate([model["apply"](model["params"], batch) for batch in calibration])
+    assert 1 - np.linalg.norm(got - expected) / np.linalg.norm(expected) >= 0.45 and metrics["accuracy_retention"] >= 0.5
     codes = quantized["params"]["first"]
     assert codes.codes.shape == (64, 8, 1) and str(codes.codes.dtype) == "uint8" and codes.codebook.shape == (1, 1, 64, 4)
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(quantized["params"]))
@@ -306,8 +306,8 @@ def test_block_22_out_of_memory(config):
     x = jax.random.normal(jax.random.key(3), (5, 32))
     for bits, tolerance in ((8, 0.02), (4, 0.25)):
         quantized_model = quantize_for_tpu(model["params"], bits=bits)
-        got, wanted = model["apply"](quantized_model, x), model["apply"](model["params"], x)
-        assert np.linalg.norm(got - wanted) <= tolerance * np.linalg.norm(wanted)
+        got, expected = model["apply"](quantized_model, x), model["apply"](model["params"], x)
+        assert np.linalg.norm(got - expected) <= tolerance * np.linalg.norm(expected)
         assert quantized_model["first"].nbytes <= 32 * 64 * bits // 8 + 4 * 64
     with pytest.raises(TPUError, match="4 or 8"):
         quantize_for_tpu(model["params"], bits=3)

@@ -113,8 +113,8 @@ def lowered(step):
         x = constrained(p["embed"].astype(jnp.bfloat16)[tokens], "fsdp", None, "tensor")
         x, _ = jax.lax.scan(body, x, p["layers"])
         logits = constrained(norm(x, p["norm"]) @ p["out"].astype(jnp.bfloat16), "fsdp", None, "tensor").astype(jnp.float32)
-        wanted = jnp.take_along_axis(logits, jnp.roll(tokens, -1, 1)[..., None], -1)[..., 0]
-        return jnp.mean(jax.nn.logsumexp(logits, -1) - wanted)
+        expected = jnp.take_along_axis(logits, jnp.roll(tokens, -1, 1)[..., None], -1)[..., 0]
+        return jnp.mean(jax.nn.logsumexp(logits, -1) - expected)
 
     def train(p, first, second, tokens):
         grads = jax.grad(loss)(p, tokens)

@@ -33,8 +33,8 @@ def plan(tmp_path, text, *words, **environment):
 
 
 def test_cycles_of_a_matmul_are_those_recorded(tmp_path):
-    wanted = {"generation": "v5e", "dtype": "bf16", "batch": "1", "M": "1024", "N": "1024", "K": "1024", "vmem_limit_kib": "default"}
-    recorded = next(row for row in table("compiled_matmuls.tsv") if wanted.items() <= row.items())
+    expected = {"generation": "v5e", "dtype": "bf16", "batch": "1", "M": "1024", "N": "1024", "K": "1024", "vmem_limit_kib": "default"}
+    recorded = next(row for row in table("compiled_matmuls.tsv") if expected.items() <= row.items())
     code, text = plan(tmp_path, program(1024, 1024, 1024), "--tpu", "v5e-4", "--cycles")
     assert code == 0 and f"compiled cycles {recorded['estimated_cycles']}:" in text, text
 

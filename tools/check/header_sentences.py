@@ -221,10 +221,10 @@ def problems(all_headers, sentences):
     for header in all_headers:
         for function in firsts(header.functions):
             where = f"{function.header.relative_to(ROOT)}:{function.line + 1}: {function.name}"
-            wanted = row_of(function, sentences)
-            if wanted and not " ".join(function.comment).startswith(wanted):
-                found.append(f"{where}: the comment must begin with the table's sentence: {wanted}")
-            elif not wanted and not function.comment:
+            expected = row_of(function, sentences)
+            if expected and not " ".join(function.comment).startswith(expected):
+                found.append(f"{where}: the comment must begin with the table's sentence: {expected}")
+            elif not expected and not function.comment:
                 found.append(f"{where}: has no sentence")
             elif len(sentence_of(function)) > 160:
                 found.append(f"{where}: its first sentence is longer than 160 characters")
@@ -238,16 +238,16 @@ def write_sentences(all_headers, sentences, old_sentences):
     for header in all_headers:
         lines = header.path.read_text().split("\n")
         for function in reversed(list(firsts(header.functions))):
-            wanted = row_of(function, sentences)
+            expected = row_of(function, sentences)
             text = " ".join(function.comment)
-            if not wanted or text.startswith(wanted):
+            if not expected or text.startswith(expected):
                 continue
             begin = function.line - len(function.comment)
             old = row_of(function, old_sentences)
             if old and text.startswith(old):
-                lines[begin:function.line] = ["// " + part for part in wrapped(wanted + text[len(old):])]
+                lines[begin:function.line] = ["// " + part for part in wrapped(expected + text[len(old):])]
             else:
-                lines[begin:begin] = ["// " + part for part in wrapped(wanted)]
+                lines[begin:begin] = ["// " + part for part in wrapped(expected)]
         header.path.write_text("\n".join(lines))
 
 

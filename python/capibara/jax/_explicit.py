@@ -153,14 +153,14 @@ def auto_axes(f=None, /, *, axes=None, out_sharding=None):
 
     @functools.wraps(f)
     def with_auto_axes(*args, **kwargs):
-        wanted = _chosen(out_sharding, kwargs, "out_sharding")
-        change = _changed_mesh(axes, AxisType.Auto, "auto_axes", wanted)
+        expected = _chosen(out_sharding, kwargs, "out_sharding")
+        change = _changed_mesh(axes, AxisType.Auto, "auto_axes", expected)
         if change is None or set(change[0].auto_axes) == set(change[2]):
             return f(*args, **kwargs)
         with use_abstract_mesh(change[1]):
             args = reshard(args, tree_map(lambda leaf: _typed_spec(leaf, change[1]), args))
             result = f(*args, **kwargs)
-        return reshard(result, wanted)
+        return reshard(result, expected)
 
     return with_auto_axes
 
@@ -172,13 +172,13 @@ def explicit_axes(f=None, /, *, axes=None, in_sharding=None):
 
     @functools.wraps(f)
     def with_explicit_axes(*args, **kwargs):
-        wanted = _chosen(in_sharding, kwargs, "in_sharding")
+        expected = _chosen(in_sharding, kwargs, "in_sharding")
         change = _changed_mesh(axes, AxisType.Explicit, "explicit_axes")
         if change is None:
             raise ValueError("Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a mesh context when using "
                              "`explicit_axes` API.")
         with use_abstract_mesh(change[1]):
-            args = reshard(args, wanted)
+            args = reshard(args, expected)
             result = f(*args, **kwargs)
         around = get_abstract_mesh()
         return reshard(result, tree_map(lambda leaf: _typed_spec(leaf, around), result))

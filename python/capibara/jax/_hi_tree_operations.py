@@ -131,9 +131,9 @@ class _TreeRules:
         values = [*kept, *tree_leaves(primals), *given]
         directions = Operation(rules, values).bind(values)
         if more:
-            wanted = _prefix(more[0], own.out_aval)
+            expected = _prefix(more[0], own.out_aval)
             directions = [one if is_nonzero else Zero(kind.to_tangent_aval())
-                          for one, is_nonzero, kind in zip(directions, wanted, own.out_avals_flat)]
+                          for one, is_nonzero, kind in zip(directions, expected, own.out_avals_flat)]
         return results, directions
 
     def transpose(self, cotangents, args):

@@ -55,18 +55,18 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
 def check_parts(shape, dtype, sharding, arrays):
     """Raises unless there is one shard on each device of a sharding, with the shape and type that it requires."""
     ids = [device_of(array).id for array in arrays]
-    wanted = {device.id for device in sharding._device_list if device.addressable}
-    if len(ids) != len(wanted):
-        raise ValueError(f"Expected {len(wanted)} per-device arrays (this is how many devices are addressable by the sharding), but got "
+    expected = {device.id for device in sharding._device_list if device.addressable}
+    if len(ids) != len(expected):
+        raise ValueError(f"Expected {len(expected)} per-device arrays (this is how many devices are addressable by the sharding), but got "
                          f"{len(ids)}")
     if len(set(ids)) != len(ids):
         raise ValueError("When making an array from single-device arrays, the input arrays must be from distinct devices, but got device "
                          f"IDs {ids}")
-    if wanted != set(ids):
+    if expected != set(ids):
         text = "Addressable devices and per-device arrays devices do not match."
-        if lacking := wanted - set(ids):
+        if lacking := expected - set(ids):
             text += f" Sharding contains devices {lacking} that are not present in per-device arrays."
-        if further := set(ids) - wanted:
+        if further := set(ids) - expected:
             text += f" Per-device arrays contain devices {further} that are not present in the sharding."
         raise ValueError(text)
     part = sharding.shard_shape(shape)

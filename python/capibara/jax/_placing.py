@@ -207,13 +207,13 @@ def _check_manual(sharding):
 
 def _assert_sharding(array, spec):
     own = _core.type_of(array).sharding.spec
-    wanted = PartitionSpec(*spec.partitions, *(None,) * (array.ndim - len(spec)))
-    for mine, one in zip(own.partitions, wanted.partitions):
+    expected = PartitionSpec(*spec.partitions, *(None,) * (array.ndim - len(spec)))
+    for mine, one in zip(own.partitions, expected.partitions):
         if not isinstance(one, Unconstrained) and mine != one:
             raise AssertionError("`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
                                  "`Explicit`. The array sharding: "
-                                 f"{own} did not match the sharding provided: {wanted}. Please use `jax.sharding.reshard` to shard your input "
-                                 "to the sharding you want.")
+                                 f"{own} did not match the sharding provided: {expected}. Please use `jax.sharding.reshard` to shard your "
+                                 "input to the sharding you want.")
 
 
 _NAMES_OF_VALUES = {"pjit in_shardings": "pjit arguments", "pjit out_shardings": "pjit outputs", "device_put": "device_put args"}

@@ -154,9 +154,9 @@ class _Call:
                 continue
             own = _core.type_of(array)
             if explicit:
-                wanted = spec.update(partitions=(*spec.partitions, *(None,) * (array.ndim - len(spec))))
-                if own.sharding.spec != wanted:
-                    raise ValueError(errors.other_sharding(wanted, own))
+                expected = spec.update(partitions=(*spec.partitions, *(None,) * (array.ndim - len(spec))))
+                if own.sharding.spec != expected:
+                    raise ValueError(errors.other_sharding(expected, own))
             if len(spec) > array.ndim:
                 raise ValueError(errors.long_argument(self.function, args, i, array, spec))
             for dim, entry in enumerate(_axes(spec)):

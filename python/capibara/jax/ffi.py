@@ -292,10 +292,10 @@ def _check_aliases(aliases, operands, types, input_layouts, output_layouts):
             raise ValueError(f"{said} with input index {source} outside the range [0, {len(operands)}).")
         if not 0 <= target < len(types):
             raise ValueError(f"{said} with output index {target} outside the range [0, {len(types)}).")
-        given, wanted = operands[source], types[target]
-        if given.shape != tuple(wanted.shape) or given.dtype != wanted.dtype:
+        given, expected = operands[source], types[target]
+        if given.shape != tuple(expected.shape) or given.dtype != expected.dtype:
             raise ValueError(f"{said} referring to an input with abstract value {given.dtype}{list(given.shape)} and an output with a "
-                             f"different abstract value {np.dtype(wanted.dtype)}{list(wanted.shape)}.")
+                             f"different abstract value {np.dtype(expected.dtype)}{list(expected.shape)}.")
         if input_layouts[source] != output_layouts[target]:
             raise ValueError(f"{said} referring to an input with layout {input_layouts[source]} and an output with a different layout "
                              f"{output_layouts[target]}.")

@@ -109,7 +109,7 @@ def _call(function, values):
     if isinstance(function, str):
         return _handlers(function)
     try:
-        given, wanted = values.split("|")
+        given, expected = values.split("|")
         operands = []
         for description in _descriptions(given):
             view = _array(description)
@@ -117,7 +117,7 @@ def _call(function, values):
             if view is not None:
                 operands[-1].flags.writeable = False
         results = _elsewhere(function, operands) if _has_mesh() else function(*operands)
-        places = _descriptions(wanted)
+        places = _descriptions(expected)
         if len(results) != len(places):
             return f"expected {len(places)} results, got {len(results)}"
         for description, result in zip(places, results):

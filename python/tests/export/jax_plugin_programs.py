@@ -195,11 +195,11 @@ def out_of_memory():
 @program("one")
 def threads():
   f = jax.jit(lambda x: jnp.sin(x) @ jnp.cos(x).T)
-  wanted, wrong = np.asarray(f(X)), []
+  expected, wrong = np.asarray(f(X)), []
 
   def work():
     for _ in range(50):
-      if not np.array_equal(np.asarray(f(X)), wanted):
+      if not np.array_equal(np.asarray(f(X)), expected):
         wrong.append(1)
   workers = [threading.Thread(target=work) for _ in range(4)]
   [worker.start() for worker in workers]
@@ -276,9 +276,9 @@ def shardings():
   product = jax.jit(lambda v: v @ v.T)(a)
   close(product, np.arange(32.0, dtype=np.float32).reshape(8, 4) @ np.arange(32.0, dtype=np.float32).reshape(8, 4).T)
   assert jax.jit(lambda v: v + 1)(a).sharding.is_equivalent_to(a.sharding, 2)
-  wanted = NamedSharding(mesh(), P(None, "x"))
-  moved = jax.jit(lambda v: v * 2, out_shardings=wanted)(a)
-  assert moved.sharding.is_equivalent_to(wanted, 2)
+  expected = NamedSharding(mesh(), P(None, "x"))
+  moved = jax.jit(lambda v: v * 2, out_shardings=expected)(a)
+  assert moved.sharding.is_equivalent_to(expected, 2)
   close(moved, 2 * np.arange(32.0, dtype=np.float32).reshape(8, 4))
 
 

@@ -117,8 +117,8 @@ def test_a_function_that_depends_on_the_platform_is_exported_for_each():
   assert list(ours(x)) == [3, 3, 3]
   file = export.export(ours, platforms=("tpu", "cpu", "cuda"))(x)
   theirs = oracle_export.deserialize(file.serialize(vjp_order=1))
-  wanted = oracle_export.export(function(oracle), platforms=("tpu", "cpu", "cuda"))(x)
-  for call in (file.call, theirs.call, export.deserialize(file.serialize()).call, wanted.call):
+  expected = oracle_export.export(function(oracle), platforms=("tpu", "cpu", "cuda"))(x)
+  for call in (file.call, theirs.call, export.deserialize(file.serialize()).call, expected.call):
     assert list(call(x)) == [3, 3, 3]
   assert list(oracle.grad(lambda x: theirs.call(x).sum())(x)) == [2, 2, 2]
   # The program for each index of a platform, as jaxlib's module has it.

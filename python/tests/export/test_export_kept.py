@@ -62,12 +62,12 @@ def test_bytes_keep_values_derivatives_and_kept_arguments(name, kind):
     pytest.skip("it has no key")
   args = arguments(name, oracle, kind)
   direct = oracle_export.export(oracle.jit(FUNCTIONS[name](oracle)))(*args)
-  wanted = results(oracle, direct, args)
+  expected = results(oracle, direct, args)
   args = arguments(name, jax, kind)
   own = export.export(jax.jit(FUNCTIONS[name](jax)))(*args)
   for exported in (own, export.deserialize(own.serialize(vjp_order=1)), export.deserialize(own.serialize(vjp_order=2))):
     assert facts(exported) == facts(direct) and facts(exported.vjp()) == facts(direct.vjp())
-    for ours, theirs in zip(results(jax, exported, args), wanted, strict=True):
+    for ours, theirs in zip(results(jax, exported, args), expected, strict=True):
       np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 

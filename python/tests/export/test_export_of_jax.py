@@ -34,9 +34,9 @@ def wide(values):
   return values.astype(np.complex128 if np.iscomplexobj(values) else np.float64)
 
 
-def assert_close(name, got, wanted):
-  assert len(got) == len(wanted)
-  for ours, theirs in zip(got, wanted):
+def assert_close(name, got, expected):
+  assert len(got) == len(expected)
+  for ours, theirs in zip(got, expected):
     assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
     ours, theirs = wide(ours), wide(theirs)
     if name in UP_TO_SIGN:
@@ -65,15 +65,15 @@ def exported_by_jax(name):
 @pytest.mark.wide
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_ours_reads_what_jax_wrote(name):
-  exported, wanted = exported_by_jax(name)
+  exported, expected = exported_by_jax(name)
   blob = exported.serialize()
   read, again = export.deserialize(blob), oracle_export.deserialize(blob)
   assert str(read.in_avals) == str(again.in_avals) and str(read.out_avals) == str(again.out_avals)
   assert read.platforms == exported.platforms and read.module_kept_var_idx == exported.module_kept_var_idx
   args = arguments(jax, FUNCTIONS[name][1])
-  assert_close(name, plain(jax, read.call(*args)), wanted)
+  assert_close(name, plain(jax, read.call(*args)), expected)
   with on_reference():
-    assert_close(name, plain(jax, read.call(*args)), wanted)
+    assert_close(name, plain(jax, read.call(*args)), expected)
 
 
 @pytest.mark.wide
@@ -105,11 +105,11 @@ def test_derivatives_are_kept(writer, reader):
   exported = write.export(writer.jit(loss(writer)))(WEIGHTS, X)
   read = reader.deserialize(exported.serialize(vjp_order=2))
   got = library.grad(lambda w: read.call(w, X))(WEIGHTS)
-  wanted = oracle.grad(lambda w: loss(oracle)(w, X))(WEIGHTS)
-  assert_close("", plain(library, got), plain(oracle, wanted))
+  expected = oracle.grad(lambda w: loss(oracle)(w, X))(WEIGHTS)
+  assert_close("", plain(library, got), plain(oracle, expected))
   second = library.grad(lambda x: library.grad(lambda v: read.call(WEIGHTS, v))(x).sum())(X)
-  wanted = oracle.grad(lambda x: oracle.grad(lambda v: loss(oracle)(WEIGHTS, v))(x).sum())(X)
-  assert_close("", plain(library, second), plain(oracle, wanted))
+  expected = oracle.grad(lambda x: oracle.grad(lambda v: loss(oracle)(WEIGHTS, v))(x).sum())(X)
+  assert_close("", plain(library, second), plain(oracle, expected))
 
 
 def test_several_platforms_in_both_directions():

@@ -37,24 +37,24 @@ def damaged(content, how):
 @needs_plugin
 @pytest.mark.parametrize("how", ["cut", "empty", "noise", "changed"])
 def test_a_damaged_file_is_compiled_again(tmp_path, how):
-  wanted = run(tmp_path)
+  expected = run(tmp_path)
   files = [path for path in tmp_path.rglob("*") if path.is_file()]
   assert files
   for path in files:
     path.write_bytes(damaged(path.read_bytes(), how))
-  assert run(tmp_path) == wanted
-  assert run(tmp_path) == wanted
+  assert run(tmp_path) == expected
+  assert run(tmp_path) == expected
 
 
 @needs_plugin
 def test_an_entry_runs_under_its_own_key_only(tmp_path):
-  wanted = run(tmp_path)
+  expected = run(tmp_path)
   files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
   contents = [path.read_bytes() for path in files]
   assert len(set(contents)) > 1
   for path, content in zip(files, contents[1:] + contents[:1]):
     path.write_bytes(content)
-  assert run(tmp_path) == wanted
+  assert run(tmp_path) == expected
 
 
 @needs_plugin

@@ -159,19 +159,19 @@ def test_values_are_those_of_jax(name):
   assert [str(aval.shape) for aval in ours.out_avals] == [str(aval.shape) for aval in file.out_avals]
   for sizes in PROGRAMS[name][2]:
     arguments = values(specs, sizes)
-    wanted = oracle.tree.leaves(file.call(*with_keys(oracle, arguments)))
+    expected = oracle.tree.leaves(file.call(*with_keys(oracle, arguments)))
     for got in (ours.call(*with_keys(jax, arguments)), jax.jit(ours.call)(*with_keys(jax, arguments))):
       got = jax.tree.leaves(got)
-      assert len(got) == len(wanted)
-      for one, other in zip(got, wanted):
+      assert len(got) == len(expected)
+      for one, other in zip(got, expected):
         assert one.shape == other.shape and one.dtype == other.dtype
         np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=2e-5, atol=1e-5)
 
 
-def close(got, wanted, tolerance=2e-5):
-  got, wanted = jax.tree.leaves(got), oracle.tree.leaves(wanted)
-  assert len(got) == len(wanted)
-  for one, other in zip(got, wanted):
+def close(got, expected, tolerance=2e-5):
+  got, expected = jax.tree.leaves(got), oracle.tree.leaves(expected)
+  assert len(got) == len(expected)
+  for one, other in zip(got, expected):
     assert one.shape == other.shape and one.dtype == other.dtype
     np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=tolerance, atol=1e-5)
 
@@ -186,9 +186,9 @@ def test_jax_runs_what_we_write(name):
   assert [str(aval.shape) for aval in theirs.out_avals] == [str(aval.shape) for aval in file.out_avals]
   for sizes in PROGRAMS[name][2]:
     arguments = values(specs, sizes)
-    wanted = file.call(*with_keys(oracle, arguments))
-    close(theirs.call(*with_keys(oracle, arguments)), wanted)
-    close(ours.call(*with_keys(jax, arguments)), wanted)
+    expected = file.call(*with_keys(oracle, arguments))
+    close(theirs.call(*with_keys(oracle, arguments)), expected)
+    close(ours.call(*with_keys(jax, arguments)), expected)
 
 
 @pytest.mark.parametrize("name", ["product", "softmax"])
@@ -258,8 +258,8 @@ def test_derivatives_that_were_exported(name):
     def total(library, call):
       return library.grad(lambda *args: sum((library.numpy.sin(out)).sum() for out in library.tree.leaves(call(*args))),
                           argnums=tuple(range(len(arguments))))
-    for got, wanted in zip(total(jax, ours.call)(*arguments), total(oracle, file.call)(*arguments)):
-      np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=2e-4, atol=1e-5)
+    for got, expected in zip(total(jax, ours.call)(*arguments), total(oracle, file.call)(*arguments)):
+      np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=2e-4, atol=1e-5)
 
 
 def test_bytes_are_kept_as_they_were_read():

@@ -179,9 +179,9 @@ def ahead_of_time():
 @program
 def shapes_with_shardings():
   mesh = auto_mesh(4, 2)
-  wanted = jax.ShapeDtypeStruct((8, 4), jnp.float32, sharding=NamedSharding(mesh, P("x")))
-  compiled = jax.jit(lambda a: a.sum(1)).lower(wanted).compile()
-  x = jax.device_put(ramp(8, 4), wanted.sharding)
+  expected = jax.ShapeDtypeStruct((8, 4), jnp.float32, sharding=NamedSharding(mesh, P("x")))
+  compiled = jax.jit(lambda a: a.sum(1)).lower(expected).compile()
+  x = jax.device_put(ramp(8, 4), expected.sharding)
   return [values(compiled(x)), plain(compiled.input_shardings[0][0].spec)]
 
 

@@ -47,16 +47,16 @@ def test_the_own_class_has_the_losses_of_plain_jax(answers):
 
   rate = optax.warmup_cosine_decay_schedule(0.0, 1e-2, 1, 4, end_value=1e-3)
   optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, b2=0.99, weight_decay=0.1))
-  state, wanted = optimizer.init(params), []
+  state, expected = optimizer.init(params), []
   for number in range(4):
     source = np.random.default_rng(100 + number)
     x, y = source.standard_normal((16, 16)).astype("float32"), source.standard_normal((16, 4)).astype("float32")
     value, slopes = jax.value_and_grad(loss)(params, x, y)
     updates, state = optimizer.update(slopes, state, params)
     params = optax.apply_updates(params, updates)
-    wanted.append(float(value))
+    expected.append(float(value))
   for mesh in ("", "data=8", "fsdp=4,tensor=2", "stages=4,data=2"):
-    np.testing.assert_allclose(answers["losses"][f"own {mesh}"], wanted, rtol=3e-5, err_msg=mesh)
+    np.testing.assert_allclose(answers["losses"][f"own {mesh}"], expected, rtol=3e-5, err_msg=mesh)
 
 
 def test_devices_hold_what_is_planned(answers):

@@ -155,9 +155,9 @@ def test_flax_and_equinox_modules_train_as_with_jax_and_optax():
                               env={**os.environ, "JAX_PLATFORMS": "cpu"})
         assert done.returncode == 0, done.stderr[-3000:]
         return json.loads(done.stdout.splitlines()[-1])
-    got, wanted = run("-m", "capibara"), run()
+    got, expected = run("-m", "capibara"), run()
     assert sorted(got) == ["equinox", "linen", "nnx"]
-    for kind, losses in wanted.items():
+    for kind, losses in expected.items():
         np.testing.assert_allclose(got[kind], losses, rtol=2e-4, err_msg=kind)
 
 
@@ -219,10 +219,10 @@ def test_memory_of_the_gradient_falls_with_checkpointing():
     tower, x = Tower(), jnp.asarray(np.random.default_rng(1).normal(size=(1024, 32)), jnp.float32)
     plain = temporary_bytes(tower, x)
     taken = {}
-    wanted = jax.grad(tower.loss)(tower.params, x)
+    expected = jax.grad(tower.loss)(tower.params, x)
     for every in (1, 3, 12):
         made = enable_gradient_checkpointing(tower, every)
-        for got, want in zip(jax.tree.leaves(jax.grad(made.loss)(tower.params, x)), jax.tree.leaves(wanted)):
+        for got, want in zip(jax.tree.leaves(jax.grad(made.loss)(tower.params, x)), jax.tree.leaves(expected)):
             np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-6)
         taken[every] = temporary_bytes(made, x)
     assert taken[1] < plain * 2 / 3 and taken[3] < plain * 2 / 3 and taken[3] < taken[12]

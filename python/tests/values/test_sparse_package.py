@@ -156,9 +156,9 @@ def test_solvers():
     linalg = importlib.import_module(f"{module.__name__}.experimental.sparse.linalg")
     gradient = module.grad(lambda data, b: linalg.spsolve(data, *parts[1:], b).sum(), (0, 1))
     return module.jit(linalg.spsolve)(*parts, b), gradient(parts[0], b)
-  (x, gradients), (want, wanted) = solve(jax), solve(oracle)
+  (x, gradients), (want, expected) = solve(jax), solve(oracle)
   np.testing.assert_allclose(x, want, rtol=1e-4, atol=1e-5)
-  for one, other in zip(gradients, wanted):
+  for one, other in zip(gradients, expected):
     np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 

@@ -72,10 +72,10 @@ def same(ours, theirs):
   for one, other in zip(ours, theirs, strict=True):
     np.testing.assert_array_equal(one, other)
     for part in ("real", "imag"):
-      mine, wanted = getattr(one, part), getattr(other, part)
+      mine, expected = getattr(one, part), getattr(other, part)
       if one.dtype.kind in "fc":
-        zero = (wanted == 0) & ~np.isnan(mine)
-        np.testing.assert_array_equal(np.signbit(mine)[zero], np.signbit(wanted)[zero])
+        zero = (expected == 0) & ~np.isnan(mine)
+        np.testing.assert_array_equal(np.signbit(mine)[zero], np.signbit(expected)[zero])
 
 
 @pytest.fixture

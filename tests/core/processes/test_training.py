@@ -43,27 +43,27 @@ def alone(folder, steps):
 
 
 @pytest.fixture(scope="module")
-def wanted(tmp_path_factory):
+def expected(tmp_path_factory):
     return alone(tmp_path_factory.mktemp("one"), 4)
 
 
-def launched_losses(wanted, mesh, folder, steps, first=0):
+def launched_losses(expected, mesh, folder, steps, first=0):
     code, launched = run(4, python(PROGRAM), "--devices", 1, MESH=mesh, FOLDER=str(folder), STEPS=str(steps))
     assert code == 0, launched.all
     for number in range(4):
         told = json.loads(launched.text(number).splitlines()[-1])
-        assert told["losses"] == pytest.approx(wanted[first:steps], rel=3e-5), launched.all
+        assert told["losses"] == pytest.approx(expected[first:steps], rel=3e-5), launched.all
         assert told["bytes"]["held"] == told["bytes"]["planned"], launched.all
 
 
 @pytest.mark.parametrize("mesh", ["data=4", "data=2,fsdp=2", "fsdp=2,tensor=2", "expert=4", "sequence=4", "stages=4"])
-def test_four_processes_train_as_one(wanted, tmp_path, mesh):
-    launched_losses(wanted, mesh, tmp_path, 2)
+def test_four_processes_train_as_one(expected, tmp_path, mesh):
+    launched_losses(expected, mesh, tmp_path, 2)
     if mesh == "data=2,fsdp=2":
-        assert alone(tmp_path, 4) == pytest.approx(wanted[2:], rel=3e-5)  # on one device, from the checkpoint of four
+        assert alone(tmp_path, 4) == pytest.approx(expected[2:], rel=3e-5)  # on one device, from the checkpoint of four
 
 
-def test_killed_processes_go_on_over_another_mesh(wanted, tmp_path):
+def test_killed_processes_go_on_over_another_mesh(expected, tmp_path):
     code, launched = run(4, python(PROGRAM), "--devices", 1, MESH="data=2,fsdp=2", FOLDER=str(tmp_path), STEPS="4", KILLED="1")
     assert code != 0, launched.all
-    launched_losses(wanted, "expert=2,tensor=2", tmp_path, 4, first=2)
+    launched_losses(expected, "expert=2,tensor=2", tmp_path, 4, first=2)

@@ -178,10 +178,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(200, store.describe(name))
         if query.get("generation", str(generation)) != str(generation):
             return self.fail(404, "No such generation")
-        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range") or "")
-        if not wanted:
+        expected = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range") or "")
+        if not expected:
             return self.answer(200, data)
-        first, last = int(wanted[1]), min(int(wanted[2]), len(data) - 1)
+        first, last = int(expected[1]), min(int(expected[2]), len(data) - 1)
         if first >= len(data):
             return self.fail(416, "Range not satisfiable")
         if action == "half":

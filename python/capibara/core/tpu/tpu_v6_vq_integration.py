@@ -135,14 +135,14 @@ class TPUv6VQIntegration:
         lost = {i: float(np.linalg.norm(coded[i].array() - leaves[i]) / max(np.linalg.norm(leaves[i]), 1e-30)) for i in fits}
         order = sorted(fits, key=lost.get)
         own = on_codes(apply, [leaf.dtype for leaf in leaves])
-        wanted = [np.asarray(apply(parameters, batch)) for batch in batches]
+        expected = [np.asarray(apply(parameters, batch)) for batch in batches]
         retention, used = 1.0, []
         for count in range(len(order), -1, -1):
             used = order[:count]
             made = tree.unflatten([coded[i] if i in used else leaf for i, leaf in enumerate(leaves)])
             got = [np.asarray(own(made, batch)) for batch in batches]
-            size = max(sum(float(np.linalg.norm(b)) for b in wanted), 1e-30)
-            error = sum(float(np.linalg.norm(a - b)) for a, b in zip(got, wanted)) / size
+            size = max(sum(float(np.linalg.norm(b)) for b in expected), 1e-30)
+            error = sum(float(np.linalg.norm(a - b)) for a, b in zip(got, expected)) / size
             retention = max(0.0, 1 - error)
             if retention >= target_accuracy_retention:
                 break
@@ -152,7 +152,7 @@ class TPUv6VQIntegration:
             self._metrics["compression_ratio"] = Figure(_bytes(leaves) / _bytes(made), "measured: bytes of the parameters in memory")
             self._metrics["inference_speedup"] = _speedup(jax.jit(apply), parameters, own, made, batches[0])
         else:
-            reason = self._why_nothing(leaves, fits, order, tree, coded, wanted, batches, own, target_accuracy_retention)
+            reason = self._why_nothing(leaves, fits, order, tree, coded, expected, batches, own, target_accuracy_retention)
             self._metrics["reason"] = reason
             warnings.warn(f"quantize_model: nothing was quantized: {reason}", stacklevel=2)
         result = quantized_model(made_of, made)
@@ -160,12 +160,12 @@ class TPUv6VQIntegration:
             return result
         return {**model, "params": made, **{what: getattr(result, what) for what in ("apply", "loss") if what in model}}
 
-    def _why_nothing(self, leaves, fits, order, tree, coded, wanted, batches, apply, target):
+    def _why_nothing(self, leaves, fits, order, tree, coded, expected, batches, apply, target):
         if not fits:
             return f"no matrix has a multiple of vector_length={self.length} inputs"
         best = tree.unflatten([coded[i] if i == order[0] else leaf for i, leaf in enumerate(leaves)])
-        size = max(sum(float(np.linalg.norm(b)) for b in wanted), 1e-30)
-        kept = max(0.0, 1 - sum(float(np.linalg.norm(np.asarray(apply(best, x)) - y)) for x, y in zip(batches, wanted)) / size)
+        size = max(sum(float(np.linalg.norm(b)) for b in expected), 1e-30)
+        kept = max(0.0, 1 - sum(float(np.linalg.norm(np.asarray(apply(best, x)) - y)) for x, y in zip(batches, expected)) / size)
         return (f"even the matrix that loses least alone keeps {kept:.2%} of the accuracy, target_accuracy_retention is {target:.2%}; "
                 f"vectors shorter than {self.length}, more codes than {self.size} or a lower target help")
 

@@ -140,13 +140,13 @@ def torus_mesh(shape: Sequence[int], devices: Sequence[Any], contiguous_submeshe
 
 def _contiguous(shape: Sequence[int], torus: Any) -> Any:
     """The torus transposed so that the devices of each host are a block of the mesh."""
-    known, wanted = CONTIGUOUS.get(torus.shape), tuple(size for size in shape if size != 1)
+    known, expected = CONTIGUOUS.get(torus.shape), tuple(size for size in shape if size != 1)
     if known is None:
         raise ValueError(f"create_device_mesh cannot create contiguous submeshes for physical mesh topology {torus.shape}")
-    if wanted not in known:
+    if expected not in known:
         raise ValueError(f"create_device_mesh cannot create contiguous submeshes for mesh_shape {tuple(shape)} and physical mesh "
                          f"topology {torus.shape}. Available mesh_shapes: {list(known)}")
-    return torus.transpose(known[wanted])
+    return torus.transpose(known[expected])
 
 
 def in_torus(shape: Sequence[int], torus: Any, allow_split_physical_axes: bool = False) -> tuple[Any, list[tuple[int, ...]]]:

@@ -40,9 +40,9 @@ def deserialize_and_load(serialized: bytes, in_tree: Any, out_tree: Any, backend
     if not bytes(serialized).startswith(_FORMAT):
         raise ValueError("deserialize_and_load: these bytes were not written by serialize")
     name, text, arguments, in_shardings, out_shardings = pickle.loads(bytes(serialized)[len(_FORMAT):])
-    wanted = next((one._device_list for one in in_shardings + out_shardings if one is not None), None)
-    if execution_devices is not None and wanted is not None and set(execution_devices) != set(wanted):
-        raise ValueError(f"deserialize_and_load: the program was compiled for devices {device_text(wanted)}, got execution_devices "
+    expected = next((one._device_list for one in in_shardings + out_shardings if one is not None), None)
+    if execution_devices is not None and expected is not None and set(execution_devices) != set(expected):
+        raise ValueError(f"deserialize_and_load: the program was compiled for devices {device_text(expected)}, got execution_devices "
                          f"{device_text(list(execution_devices) or devices()[:1])}")
     program = _core.program_from_stablehlo(text)
     structs = [ShapeDtypeStruct(shape, dtype, sharding=sharding) for (shape, dtype, _), sharding in zip(arguments, in_shardings)]
@@ -52,7 +52,7 @@ def deserialize_and_load(serialized: bytes, in_tree: Any, out_tree: Any, backend
         return out_tree.unflatten(eval_jaxpr(program.jaxpr, program.consts, *tree_util.tree_leaves((args, kwargs))))
 
     run.__name__ = name
-    placed = wanted is not None and all(one is not None for one in out_shardings)
+    placed = expected is not None and all(one is not None for one in out_shardings)
     where = {"out_shardings": out_tree.unflatten(out_shardings)} if placed else {}
     return jit(run, donate_argnums=_donated(args, [flag for _, _, flag in arguments]), **where).lower(*args, **kwargs).compile()
 
