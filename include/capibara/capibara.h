@@ -27,6 +27,7 @@
 #include <capibara/models.h>
 #include <capibara/monitor.h>
 #include <capibara/nn.h>
+#include <capibara/npy.h>
 #include <capibara/numpy.h>
 #include <capibara/object_code.h>
 #include <capibara/ops.h>

@@ -2,7 +2,10 @@
 import importlib
 import sys
 
-from capibara import _core, _tracebacks
+from capibara import _core, _examples, _tracebacks
+
+
+_examples.complete_library()
 
 
 def fill(module_name, table_name):
@@ -36,14 +39,36 @@ def as_initializer(function):
     return init
 
 
+# Names of NumPy and PyTorch that differ here: {module: {name: what to write}}.
+_NAMED_OTHERWISE = {
+    "jax": {"no_grad": "jax.lax.stop_gradient(x)", "tensor": "jax.numpy.array(...)", "array": "jax.numpy.array(...)"},
+    "jax.numpy": {"cat": "jax.numpy.concatenate", "float": "float, or jax.numpy.float32", "from_numpy": "jax.numpy.asarray",
+                  "int": "int, or jax.numpy.int32", "tensor": "jax.numpy.array(...)", "unsqueeze": "jax.numpy.expand_dims"},
+    "jax.random": {"rand": "jax.random.uniform(key, shape)", "randn": "jax.random.normal(key, shape)",
+                   "seed": "a key, jax.random.key(seed), as the first argument of each function"},
+}
+_SEARCHED = ("jax", "jax.lax", "jax.numpy", "jax.numpy.linalg", "jax.nn", "jax.random", "jax.scipy.special", "jax.tree")
+
+
+def _elsewhere(module, name):
+    """The hint for a name that the module lacks and another one has; empty if there is none."""
+    if module not in _SEARCHED:
+        return ""
+    if written := _NAMED_OTHERWISE.get(module, {}).get(name):
+        return f" Use {written}."
+    found = [other for other in _SEARCHED if name in dir(sys.modules.get(f"capibara.{other}"))]
+    return f" Did you mean: '{found[0]}.{name}'?" if found else ""
+
+
 def explain_missing(module_name, later=None, gone=None):
-    """Finishes a module: the error for a missing `module.name` suggests the closest existing name.
+    """Finishes a module: its docstrings get their examples, and the error for a missing `module.name` suggests the closest existing name.
 
     `later` lists what is imported on first use: {name: module that defines it, None if the name is a submodule}.
     `gone` has the messages for names that earlier versions of jax had: {name: text}.
     """
     module = sys.modules[module_name]
     later = later or {}
+    _examples.complete(module_name)
     _tracebacks.guard(module_name)
 
     def __getattr__(name):
@@ -60,7 +85,7 @@ def explain_missing(module_name, later=None, gone=None):
         import difflib
         known = {*vars(module), *later}
         nearest = difflib.get_close_matches(name, [n for n in known if not n.startswith("_")], n=1, cutoff=0.5)
-        hint = f" Did you mean: '{nearest[0]}'?" if nearest else ""
+        hint = _elsewhere(shown, name) or (f" Did you mean: '{nearest[0]}'?" if nearest else "")
         raise AttributeError(f"module '{shown}' has no attribute '{name}'.{hint}", name=name, obj=module)
 
     if "__getattr__" not in vars(module):

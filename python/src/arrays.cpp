@@ -490,9 +490,7 @@ void bind_arrays(nb::module_& m) {
              return nb::str(numpy_view(self));  // respects NumPy's print options
            })
       .def("__repr__", &readable_repr);
-  nb::class_<TracerArray, Array>(m, "Tracer")
-      .def("__repr__", [](const TracerArray& self) { return concat("Traced<", capibara::to_string(self.type()), ">"); })
-      .def("__str__", [](const TracerArray& self) { return concat("Traced<", capibara::to_string(self.type()), ">"); });
+  nb::class_<TracerArray, Array>(m, "Tracer");
 
   m.def("array_from_pickle", [](const std::string& dtype, std::vector<int64_t> shape, bool weak, nb::bytes bytes) {
     std::optional<DType> known = dtype_from_name(dtype);

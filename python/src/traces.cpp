@@ -4,7 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.h"
-#include "program/derive/jvp_pair.h"
+#include "program/derive/tracer_parts.h"
 #include "program/trace/known_values.h"
 #include "program/trace/trace.h"
 
@@ -108,6 +108,10 @@ void bind_traces(nb::module_& m) {
   m.def("jvp_pair", [](const Array& tracer) -> nb::object {
     std::optional<std::pair<Array, Array>> pair = jvp_pair(tracer);
     return pair ? nb::object(nb::make_tuple(wrap(pair->first), wrap(pair->second))) : nb::none();
+  });
+  m.def("batch_of", [](const Array& tracer) -> nb::object {
+    std::optional<Array> batch = batch_of(tracer);
+    return batch ? wrap(std::move(*batch)) : nb::none();
   });
   set_cycle_collector([] {
     nb::gil_scoped_acquire lock;

@@ -39,6 +39,7 @@ def complete():
     _core.Tracer._trace = property(_core.tracer_trace)
     _core.Tracer.primal = property(lambda self: _jvp_part(self, "primal", 0))
     _core.Tracer.tangent = property(lambda self: _jvp_part(self, "tangent", 1))
+    _core.Tracer.__repr__ = _core.Tracer.__str__ = _tracer_text
     _core.Tracer.__reduce__ = lambda self: self.tobytes()  # raises: a traced value has no bytes to pickle
 
 
@@ -65,6 +66,20 @@ def _jvp_part(tracer, name, position):
         raise AttributeError(f"a value traced by {tracer._trace.kind} has no attribute {name!r}: those of forward-mode differentiation do",
                              name=name, obj=tracer)
     return pair[position]
+
+
+def _tracer_text(self):
+    """What a traced value is known to be: its type, and for differentiation and batching the values that it stands for."""
+    pair = _core.jvp_pair(self)
+    if pair is not None:
+        primal, tangent = pair
+        if isinstance(tangent, _core.Tracer) and tangent._trace.kind == "linearize":
+            return f"GradTracer(primal={primal}, typeof(tangent)={_core.type_of(tangent).str_short(short_dtypes=True)})"
+        return f"JVPTracer(primal={primal}, tangent={tangent})"
+    batch = _core.batch_of(self)
+    if batch is not None:
+        return f"VmapTracer(aval={_core.type_of(self)}, batched={_core.type_of(batch)})"
+    return f"{'ShardMapTracer' if self._trace.kind == 'shard_map' else 'JitTracer'}({_core.type_of(self)})"
 
 
 def _manual_axis_type(self):

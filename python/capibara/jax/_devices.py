@@ -174,6 +174,19 @@ def _read_xla_flags():
     _core.config_update("num_cpu_devices", int(counts[-1]))
 
 
+_PACKAGES = {"gpu": "jax-cuda13-pjrt", "cuda": "jax-cuda13-pjrt", "tpu": "libtpu", "xla_cpu": "xla-cpu-pjrt"}
+_LOOKED_AT = "no PJRT plugin for it was found."  # in the core's error, before the paths
+
+
+def _unknown_backend(backend):
+    """jax's message for a platform that is absent, with the platforms that programs can run on."""
+    here = sorted({platform for platform, *_ in _core.devices(_core.platform())})
+    if backend == "gpu":
+        return ("Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are present. Platforms present are: "
+                f"{', '.join(here)}")
+    return f"Unknown backend {backend}. Available backends are {here}"
+
+
 def devices(backend=None):
     """The devices of a backend, including those of other processes."""
     if _xla_flags:
@@ -181,10 +194,18 @@ def devices(backend=None):
     find_plugins()
     name = backend or _core.platform()
     if name.split(",")[0] not in ("cpu", "reference") and not _core.is_plugin_platform(name.split(",")[0]):
-        raise RuntimeError(f"Unknown backend: '{backend}' requested, but no platforms that are instances of {backend} "
-                           "are present. Platforms present are: cpu")
+        raise RuntimeError(_unknown_backend(backend))
+    try:
+        rows = _core.devices(name)
+    except RuntimeError as error:
+        if backend is None or _LOOKED_AT not in str(error):
+            raise
+        paths = str(error).partition(_LOOKED_AT)[2].partition("\nHint:")[0]
+        raise RuntimeError(f"{_unknown_backend(backend)}. N{_LOOKED_AT[1:]}{paths}\nHint: install "
+                           f"{_PACKAGES.get(name, 'a package with its plugin')}, or name the plugin's file in CAPIBARA_PLUGIN; "
+                           "jax.devices() lists the devices that there are.") from None
     listed = []
-    for platform, number, kind, process, addressable, memories, default_memory in _core.devices(name):
+    for platform, number, kind, process, addressable, memories, default_memory in rows:
         key = (platform, number, kind, process)
         if key not in _known:
             _known[key] = Device(platform, number, kind, process, addressable, memories, default_memory)

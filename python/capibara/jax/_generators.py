@@ -242,10 +242,27 @@ def _is_keys(value):
     return isinstance(value, KeyArray)
 
 
+_MISSING = object()
+
+
+def _check_is_key(function, args, kwargs):
+    """Raises jax's error for a first argument that cannot be a key, with a hint."""
+    if next(iter(function.__signature__.parameters), None) not in ("key", "keys"):
+        return
+    given = args[0] if args else kwargs.get("key", kwargs.get("keys", _MISSING))
+    if given is _MISSING or hasattr(given, "shape"):
+        return
+    is_number = isinstance(given, (bool, int, float, complex))
+    raise TypeError((f"JAX encountered invalid PRNG key data: expected a key, got {given!r}" if is_number else
+                     f"unexpected PRNG key type {type(given)}") + f" (first argument of {function.__name__}).\n"
+                    "Hint: make a key of a number by jax.random.key(number), and new keys of it by jax.random.split.")
+
+
 def call(function, args, kwargs):
     """A call of jax.random for keys defined here; NotImplemented if no argument belongs to them."""
     name = function.__name__
     if name not in ("key", "PRNGKey", "key_dtype", "wrap_key_data") and not any(map(_is_keys, (*args, *kwargs.values()))):
+        _check_is_key(function, args, kwargs)
         return NotImplemented
     try:
         given = inspect.signature(function).bind(*args, **kwargs)

@@ -68,7 +68,10 @@ std::string dims_text(const Shape& shape, const Sharding& sharding = {}) {
   }
   if (array.type().ref)
     throw TypeError(concat(what, ": a ref is not a value, read it with get(), got ", to_string(array.type())));
-  throw RuntimeError(concat("Array has been deleted with shape=", to_string(array.type()), "."));
+  throw RuntimeError(
+      concat("Array has been deleted with shape=", to_string(array.type()),
+             ".\nHint: an argument that a jitted function takes by donate_argnums is gone after the call; "
+             "use the function's result."));
 }
 
 inline const ConcreteBody& concrete(const Array& array, const char* what) {

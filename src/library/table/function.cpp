@@ -11,6 +11,7 @@
 #include "lax/operators/explicit_x64.h"
 #include "lax/operators/promote.h"
 #include "library/table/host_number.h"
+#include "program/trace/trace.h"
 
 namespace capibara::library {
 
@@ -171,8 +172,10 @@ void Arguments::refuse(std::string_view name, const char* expected) const {
 Array Arguments::array(std::string_view name) const {
   const Value& value = (*this)[name];
   if (std::optional<Array> array = as_array(value)) return *array;
-  throw TypeError(concat(function_, " requires ndarray or scalar arguments, got <class '", value.type_name(),
-                         "'> at position ", signature_.find(name), ".", hint_of(value)));
+  throw TypeError(
+      concat(function_, " requires ndarray or scalar arguments, got <class '", value.type_name(), "'> at position ",
+             signature_.find(name), ".",
+             name == "key" ? "\nHint: the argument 'key' is made by jax.random.key(number)." : hint_of(value)));
 }
 
 std::optional<Array> Arguments::optional_array(std::string_view name) const {
@@ -214,7 +217,8 @@ int64_t Arguments::integer_of(std::string_view name, const Value& value) const {
   if (array && array->is_tracer()) {
     const std::string rest =
         concat("got a traced array of type ", to_string(array->type()), " for argument '", name, "' of ", function_,
-               ".\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.");
+               ".\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.",
+               origin_line(*array));
     if (is_shape) throw TypeError(concat("Shapes must be 1D sequences of concrete values of integer type, ", rest));
     throw ConcretizationTypeError(
         concat("Abstract tracer value encountered where concrete value is expected. An integer is needed, ", rest));

@@ -4,7 +4,7 @@
 
 #include "program/derive/custom.h"
 #include "program/derive/derive.h"
-#include "program/derive/jvp_pair.h"
+#include "program/derive/tracer_parts.h"
 #include "program/derive/values.h"
 #include "program/ir/handles.h"
 #include "program/ir/memo.h"

@@ -5,6 +5,7 @@
 #include "program/derive/custom.h"
 #include "program/derive/derive.h"
 #include "program/derive/spmd.h"
+#include "program/derive/tracer_parts.h"
 #include "program/derive/values.h"
 #include "program/ir/explicit_types.h"
 #include "program/ir/handles.h"
@@ -256,6 +257,12 @@ Memo<BatchedProgram>& batched_memo() {
 }
 
 }  // namespace
+
+std::optional<Array> batch_of(const Array& value) {
+  const auto* tracer = dynamic_cast<const BatchTracer*>(value.body().get());
+  if (!tracer) return std::nullopt;
+  return tracer->value;
+}
 
 BatchResult vmap_in_place(const FlatFunction& function, std::span<const Array> inputs, std::span<const int64_t> in_dims,
                           const MappedAxis& axis) {

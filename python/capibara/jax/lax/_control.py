@@ -224,11 +224,14 @@ def platform_dependent(*args, default=None, **per_platform):
 
 def _on_trees(name):
     """Applies a collective to every leaf of a tree."""
+    function = _core.library_function("lax", name)
+
     def collective(x, axis_name, *args, **kwargs):
-        function = _core.library_function("lax", name)
         leaves, tree = _core.tree_flatten(x)
         return tree.unflatten([function(leaf, axis_name, *args, **kwargs) for leaf in leaves])
-    collective.__name__ = name
+    collective.__name__ = collective.__qualname__ = name
+    if function is not None:
+        collective.__wrapped__, collective.__doc__ = function, function.__doc__.split("\n\n")[1]
     return _tracebacks.boundary(collective)
 
 

@@ -2,7 +2,7 @@
 import ml_dtypes as _ml_dtypes
 import numpy as _np
 
-from capibara import _core
+from capibara import _core, _examples
 from capibara._array_class import Array as _Array
 from capibara._errors import ConcretizationTypeError as _ConcretizationTypeError
 from capibara._modules import fill as _fill
@@ -264,3 +264,5 @@ from capibara.jax.numpy._ufuncs import from_library as _from_library  # noqa: E4
 for _name, _function in _core.library_module("numpy").items():
     if _function.nin:
         globals()[_name] = _from_library(_name, _function)
+
+_examples.complete(__name__)
