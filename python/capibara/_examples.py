@@ -3,8 +3,6 @@ import functools
 import sys
 import types
 
-from capibara import _core
-
 _EXAMPLES = {
     "jax.numpy": {
         "abs": ("jnp.abs(jnp.array([-2, 0, 3]))", "Array([2, 0, 3], dtype=int32)"),
@@ -444,12 +442,6 @@ def shown(module, name):
     """What follows the description of a function in its docstring."""
     lines = lines_of(module, name)
     return "\n\nExample:\n\n" + "\n".join("    " + line for line in lines) + "\n" if lines else ""
-
-
-def complete_library():
-    """Lets the docstrings of the library's functions, a signature and a sentence each, end with their examples."""
-    text = vars(_core.LibraryFunction)["__doc__"]
-    _core.LibraryFunction.__doc__ = property(lambda self: text.__get__(self) + shown(self.__module__, self.__name__))
 
 
 def complete(module_name):

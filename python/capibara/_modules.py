@@ -5,7 +5,8 @@ import sys
 from capibara import _core, _examples, _tracebacks
 
 
-_examples.complete_library()
+_text = vars(_core.LibraryFunction)["__doc__"]  # of a function of the library: its signature and a sentence
+_core.LibraryFunction.__doc__ = property(lambda self: _text.__get__(self) + _examples.shown(self.__module__, self.__name__))
 
 
 def fill(module_name, table_name):

@@ -41,8 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   write(given, data, size);
   try {
     // An array that was read can be written and read back unchanged.
-    capibara::save_npy(first.string(), capibara::read_npy(given.string()));
-    capibara::save_npy(second.string(), capibara::read_npy(first.string()));
+    capibara::write_npy(first.string(), capibara::read_npy(given.string()));
+    capibara::write_npy(second.string(), capibara::read_npy(first.string()));
     if (read(first) != read(second)) std::abort();
   } catch (const capibara::Error&) {
   }

@@ -57,6 +57,12 @@ def test_a_long_page_is_split_by_its_sections():
     assert pages.page_name("capibara/nn/softmax.h") == "nn_softmax" and pages.page_name("scipy.stats") == "scipy.stats"
 
 
+def test_a_page_of_the_library_ends_with_its_examples():
+    made = site_builder.split_pages()
+    assert ">>> jnp.add(jnp.arange(3), 10)\nArray([10, 11, 12], dtype=int32)\n\n" in made["library/numpy.md"]
+    assert made["library/random.md"].count("\n## Examples\n") == 1 and "## Examples" not in made["library/scipy.signal.md"]
+
+
 def test_a_lesson_has_both_programs_and_what_they_print():
     cpp, python = "// Derivatives: of\n// functions.\n#include <a>\n", '"""Derivatives: of functions."""\n\nimport a\n'
     made = pages.lesson("04_grad", cpp, python, "1.0\n")

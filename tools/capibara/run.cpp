@@ -49,7 +49,7 @@ int run(const Arguments& arguments) {
     if (folder.empty()) {
       std::printf("%s\n%s\n", to_string(outputs[i].type()).c_str(), outputs[i].to_string().c_str());
     } else {
-      save_npy((std::filesystem::path(folder) / concat("out", i, ".npy")).string(), outputs[i]);
+      write_npy((std::filesystem::path(folder) / concat("out", i, ".npy")).string(), outputs[i]);
     }
   }
   return 0;

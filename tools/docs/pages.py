@@ -2,7 +2,10 @@
 
 import posixpath
 import re
+import runpy
+from pathlib import Path
 
+EXAMPLES = runpy.run_path(str(Path(__file__).resolve().parents[2] / "python" / "capibara" / "_examples.py"))
 LANGUAGES = {"cpp": "C++", "python": "Python"}
 TITLES = {"first": "A first program", "grad": "Derivatives", "vmap and jit": "Batching and compiling", "random": "Random numbers",
           "processes": "Several processes", "fsdp": "FSDP", "mesh of processes": "A mesh of processes", "tpu plan": "A plan for a TPU",
@@ -102,6 +105,14 @@ def lesson(stem, cpp, python, output):
         text.append(f"It prints:\n\n```text\n{output.rstrip()}\n```\n")
     text.append(f"The programs are `examples/{stem}.cpp` and `examples/{stem}.py`; the tests run both and compare what they print.\n")
     return "\n".join(text)
+
+
+def examples(module):
+    """The examples of a module's functions as one session, as their docstrings have them; empty if there are none."""
+    blocks = ["\n".join(EXAMPLES["lines_of"](f"jax.{module}", name)) for name in EXAMPLES["names"](f"jax.{module}")]
+    imports = "\n".join(f">>> {line}" for line in ("import numpy as np", "import capibara.jax as jax",
+                                                   "import capibara.jax.numpy as jnp", "from capibara.jax import lax"))
+    return "\n## Examples\n\n```pycon\n" + "\n\n".join([imports, *blocks]) + "\n```\n" if blocks else ""
 
 
 def contents(groups):

@@ -85,6 +85,8 @@ def split_pages():
         rows = [f"| [{title}]({name}.md) |\n" for title, name in zip(sections, names)]
         made[f"{folder}/index.md"] = f"{head}\n| part |\n|---|\n{''.join(rows)}" + pages.contents({"": names})
         made |= {f"{folder}/{name}.md": f"# {title}\n{body}" for name, (title, body) in zip(names, sections.items())}
+    for page, title in ((f"library/{pages.page_name(title)}.md", title) for title in pages.parts(text_of("docs/library.md"))[1]):
+        made[page] += pages.examples(title)
     return made
 
 

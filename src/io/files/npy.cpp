@@ -2,6 +2,8 @@
 // archive of such files.
 #include "io/files/npy.h"
 
+#include <capibara/npy.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -185,7 +187,7 @@ DType stored_dtype(const Header& header, std::optional<DType> raw, const std::st
   if (kind == 'V' && raw && descr.substr(2) == std::to_string(storage_size(*raw))) return *raw;
   if (kind == 'V') {
     fail(where, concat("elements of type '", descr, "' are bytes without a type",
-                       raw ? concat(", and ", to_string(*raw), " has ", storage_size(*raw)) : std::string(),
+                       raw ? concat(", and ", to_string(*raw), " has ", storage_size(*raw), " bytes") : std::string(),
                        ".\nHint: NumPy writes bfloat16 and the 8-bit floats like this; pass the type that they are."));
   }
   const char* what = kind == 'O'                  ? " (Python objects)"
@@ -279,7 +281,9 @@ Array load_npy(const std::string& path, std::optional<DType> raw) {
   return narrowed(parse_npy(MappedFile(path).bytes(), raw, concat("load_npy: ", path)));
 }
 
-void save_npy(const std::string& path, const Array& array) {
+void save_npy(const std::string& path, const Array& array) { write_npy(path, array); }
+
+void write_npy(const std::string& path, const Array& array) {
   const std::string where = concat("save_npy: ", path);
   require_storable(array, where);
   write_whole(path, {preamble(array), elements_of(array)}, where);

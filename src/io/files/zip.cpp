@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string_view>
 
 #include <capibara/error.h>
 
@@ -307,6 +308,10 @@ std::vector<ZipEntry> zip_entries(std::span<const std::byte> archive, const std:
       refuse_archive(here,
                      concat("would have ", packed, " bytes at byte ", begin, " of an archive of ", archive.size()));
     }
+    if (std::string_view(entry.name) !=
+        std::string_view(reinterpret_cast<const char*>(archive.data()) + begin + local_size,
+                         std::min<uint64_t>(head - local_size, name)))
+      refuse_archive(here, "has another name where it begins");
     covered += head + packed;
     if (covered > archive.size()) refuse_archive(here, "overlaps another file of the archive");
     entry.stored = archive.subspan(begin + head, packed);
@@ -318,6 +323,7 @@ std::vector<ZipEntry> zip_entries(std::span<const std::byte> archive, const std:
     entries.push_back(std::move(entry));
     at += entry_size + name + extra + comment;
   }
+  if (at != *end) refuse_archive(where, concat("the list of files goes on after entry ", count, " of ", count));
   return entries;
 }
 
