@@ -5,8 +5,10 @@
 First a model of 30 million parameters learns the demo's text for that many seconds (0: skipped), and its perplexity on held-out text is
 printed for each kind of weights, next to float32's. Then models with random weights decode, all kinds interleaved in each round:
 bytes of the parameters and the median of tokens/s with minimum and maximum. Batch 1 is `training.Generator`, with its cache; batch
-8 is `LanguageModel.apply` of one token for each of eight rows, without earlier tokens. Exit code 1 if int8 loses more than 1 % or
-int4 more than 4 % of perplexity, or int4 is not 1.6 times as fast as int8 at batch 1 in a model of 100 million parameters or more.
+8 is `LanguageModel.apply` of one token for each of eight rows, without earlier tokens. "int8 x int8" has int8 activations too, with
+scales calibrated on the training text, "int8 x rows" with a scale for each row of activations; both are compared over prompts of 512
+tokens, where they matter. Exit code 1 if int8, with int8 activations or without, loses more than 1 % or int4 more than 4 % of
+perplexity, or int4 is not 1.6 times as fast as int8 at batch 1 in a model of 100 million parameters or more.
 """
 
 import argparse
@@ -20,10 +22,12 @@ import numpy as np
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import training
+from capibara.model import as_model
 
 KINDS = ("float32", "bfloat16", "int8", "int4", "vq")
 BOOK = Path(__file__).resolve().parents[2] / "examples/data/pride_and_prejudice.txt"
-LEAST_SPEEDUP, LOSSES = 1.6, {"int8": 0.01, "int4": 0.04}
+LEAST_SPEEDUP, LOSSES = 1.6, {"int8": 0.01, "int8 x int8": 0.01, "int8 x rows": 0.01, "int4": 0.04}
+PROMPT = 512  # tokens
 
 
 def shape(name):
@@ -52,19 +56,28 @@ def trained(path, seconds):
         steps += 1
     print(f"{model.parameter_count / 1e6:.1f} million parameters, {steps} steps in {time.monotonic() - start:.0f} s")
     rows = tokens[-held:][:held // 129 * 129].reshape(-1, 129)[:64]
-    return model, trainer.params, rows.reshape(-1, 8, 129)
+    seen = [tokens[i * 8 * 129:(i + 1) * 8 * 129].reshape(8, 129) for i in range(4)]
+    return model, trainer.params, rows.reshape(-1, 8, 129), seen
+
+
+def with_activations(model, params, batches, count):
+    """int8 codes with int8 activations: calibrated, and by rows."""
+    coded = as_model(model, training.convert_weights(params, "int8"))
+    return {"int8 x int8": training.quantize_activations(coded, batches, batches=count).params,
+            "int8 x rows": training.quantize_activations(coded).params}
 
 
 def print_perplexity(path, seconds):
-    model, params, batches = trained(path, seconds)
+    model, params, batches, seen = trained(path, seconds)
     loss = jax.jit(lambda p, tokens: model.cross_entropy(p, tokens))
     found, missed = {}, []
-    for kind in KINDS:
-        weights = training.convert_weights(params, kind)
+    rounded = with_activations(model, params, seen, len(seen))
+    for kind in (*KINDS, *rounded):
+        weights = rounded[kind] if kind in rounded else training.convert_weights(params, kind)
         found[kind] = float(np.exp(np.mean([float(loss(weights, jnp.asarray(batch))) for batch in batches])))
         lost = found[kind] / found["float32"] - 1
         size = sum(leaf.nbytes for leaf in weights.values())
-        print(f"  {kind:9} {size / 2**20:8.1f} MiB  perplexity {found[kind]:8.3f}  {lost:+.2%}", flush=True)
+        print(f"  {kind:11} {size / 2**20:8.1f} MiB  perplexity {found[kind]:8.3f}  {lost:+.2%}", flush=True)
         if lost > LOSSES.get(kind, 1):
             missed.append(f"{kind} loses {lost:.2%}")
     return missed
@@ -85,6 +98,7 @@ def print_decoding(name, rounds, tokens):
     for kind in KINDS:
         stored[kind] = training.convert_weights(params, kind)
         sizes[kind] = sum(leaf.nbytes for leaf in stored[kind].values())
+    print_prompts(name, model, params, rounds)
     del params
     speeds = {(kind, batch): [] for kind in KINDS for batch in (1, 8)}
     for kind in KINDS:
@@ -103,6 +117,23 @@ def print_decoding(name, rounds, tokens):
     ratio = statistics.median(four / eight for four, eight in zip(speeds["int4", 1], speeds["int8", 1]))
     print(f"  int4 is {ratio:.2f}x int8 at batch 1")
     return [f"{name}: int4 is {ratio:.2f}x int8"] if ratio < LEAST_SPEEDUP and model.parameter_count >= 1e8 else []
+
+
+def print_prompts(name, model, params, rounds):
+    """Prints tokens/s of a prompt: float32, int8 codes, and these with int8 activations."""
+    tokens = np.random.default_rng(0).integers(0, model.shapes()["embedding"][0], (4, 1, PROMPT)).astype(np.int32)
+    stored = {"float32": params, "int8": training.convert_weights(params, "int8"),
+              **with_activations(model, params, [jnp.asarray(batch) for batch in tokens], 1)}
+    apply = jax.jit(lambda p, rows: model.apply(p, rows))
+    speeds, prompt = {kind: [] for kind in stored}, jnp.asarray(tokens[1])
+    for kind in stored:
+        apply(stored[kind], prompt).block_until_ready()
+    for _ in range(rounds):
+        for kind in stored:
+            speeds[kind].append(PROMPT / timed(lambda: apply(stored[kind], prompt).block_until_ready()))
+    print(f"{name}: a prompt of {PROMPT} tokens")
+    for kind, found in speeds.items():
+        print(f"  {kind:11} {statistics.median(found):8.1f} tokens/s ({min(found):.1f} to {max(found):.1f})", flush=True)
 
 
 def main():

@@ -25,6 +25,7 @@ from capibara._weights import require_parameters as _require_parameters
 from capibara._weights import save_weights as save_weights  # noqa: F401
 from capibara.core.tpu._models import assumed as _assumed
 from capibara.core.tpu._models import describe as _describe
+from capibara.core.tpu._quantization import quantize_activations as quantize_activations  # noqa: F401
 from capibara.core.tpu._quantization import quantize_model as quantize_model  # noqa: F401
 from capibara.data_loading import DataLoader as DataLoader  # noqa: F401
 from capibara.gradient_checkpointing import enable_gradient_checkpointing as enable_gradient_checkpointing

@@ -93,9 +93,11 @@ void bind_loads(nb::module_& m) {
   m.def("fitted_spec", fitted);
 }
 
-kernels::QuantizedMatrix matrix_of(nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs) {
+kernels::QuantizedMatrix matrix_of(nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs,
+                                   nb::handle input_scale = nb::none()) {
   kernels::QuantizedMatrix matrix{to_array(codes, "QuantizedWeight"), to_array(scale, "QuantizedWeight"), {}, inputs};
   if (!codebook.is_none()) matrix.codebook = to_array(codebook, "QuantizedWeight");
+  if (!input_scale.is_none()) matrix.input_scale = to_array(input_scale, "QuantizedWeight");
   return matrix;
 }
 
@@ -130,12 +132,13 @@ void bind_quantized(nb::module_& m) {
       nb::arg("codes"), nb::arg("scale"), nb::arg("codebook").none(), nb::arg("inputs"));
   m.def(
       "quantized_matmul",
-      [](nb::handle x, nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs, bool transposed) {
-        return wrap(kernels::quantized_matmul(to_array(x, "quantized_matmul"),
-                                              matrix_of(codes, scale, codebook, inputs), {.transposed = transposed}));
+      [](nb::handle x, nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs, nb::handle input_scale,
+         bool transposed) {
+        const kernels::QuantizedMatrix matrix = matrix_of(codes, scale, codebook, inputs, input_scale);
+        return wrap(kernels::quantized_matmul(to_array(x, "quantized_matmul"), matrix, {.transposed = transposed}));
       },
       nb::arg("x"), nb::arg("codes"), nb::arg("scale"), nb::arg("codebook").none(), nb::arg("inputs"),
-      nb::arg("transposed"));
+      nb::arg("input_scale").none(), nb::arg("transposed"));
 }
 
 }  // namespace

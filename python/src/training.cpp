@@ -92,6 +92,23 @@ void bind_model(nb::module_& m) {
       },
       nb::arg("params"), nb::arg("weights"),
       "Parameters with weights in 'float32', 'bfloat16', 'int8', 'int4' or 'vq': codes, which matmuls read directly.");
+  m.def(
+      "activation_scales",
+      [](const AnyModel& model, nb::handle parameters, nb::handle next, int64_t batches, double percentile,
+         const std::string& function) {
+        CalibrationLoader loader;
+        if (!next.is_none()) {
+          loader = [next]() -> std::optional<Arrays> {
+            const nb::object batch = call_python(next, nb::make_tuple());
+            if (batch.is_none()) return std::nullopt;
+            return batch_of(batch, "quantize_activations");
+          };
+        }
+        return wrap_parameters(activation_scales(model, parameters_of(parameters, "quantize_activations"), loader,
+                                                 {.batches = batches, .percentile = percentile, .function = function}));
+      },
+      nb::arg("model"), nb::arg("params"), nb::arg("next").none(), nb::arg("batches"), nb::arg("percentile"),
+      nb::arg("function"));
   m.def("save_weights", [](const std::string& path, nb::handle parameters) {
     save_weights(path, parameters_of(parameters, "save_weights"));
   });

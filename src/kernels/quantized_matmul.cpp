@@ -20,11 +20,21 @@ namespace lax = jax::lax;
 constexpr const char* matmul_name = "quantized_matmul";
 constexpr int64_t nibble_block = 32, nibble_zero = 8;
 
+constexpr int64_t max_summed = 133144;  // products of two bytes of magnitude 127 in 32 bits
+
 enum class Format { int8, int4, vectors };
 
-// The operands are x, codes, scale and, for vectors, the codebook.
+// The operands are x, codes, scale and a codebook for vectors or the scale of x, where x is rounded to bytes.
+bool rounds_x(int64_t operands, int64_t rank_of_last) { return operands == 4 && rank_of_last == 1; }
+bool rounds_x(std::span<const ArrayType> types) {
+  return rounds_x(static_cast<int64_t>(types.size()), types.back().rank());
+}
+bool rounds_x(std::span<const Array> operands) {
+  return rounds_x(static_cast<int64_t>(operands.size()), operands.back().ndim());
+}
+
 Format format_of(std::span<const ArrayType> types) {
-  if (types.size() == 4) return Format::vectors;
+  if (types.size() == 4 && !rounds_x(types)) return Format::vectors;
   return types[1].dtype == DType::int8 ? Format::int8 : Format::int4;
 }
 
@@ -83,7 +93,47 @@ Array widen(const Array& codes, const Array& scale, const Array* codebook, int64
   return codes.dtype() == DType::int8 ? widen_bytes(codes, scale, dtype) : widen_nibbles(codes, scale, inputs, dtype);
 }
 
+// The nearest integers, as floats.
+Array clipped(const Array& values, double least, double greatest) {
+  return lax::clamp(scalar_of(values.dtype(), least), lax::round(values, lax::RoundingMethod::to_nearest_even),
+                    scalar_of(values.dtype(), greatest));
+}
+
+// The scale, with 1 for blocks of all zeros.
+Array nonzero(const Array& scale) {
+  return lax::select(lax::eq(scale, lax::zeros_like(scale)), lax::full_like(scale, 1.0), scale);
+}
+
+// The matmul of bytes by bytes. Integers have no NaN: the scale of a row that is not finite is NaN instead.
+Array multiply_bytes(const Array& own, const Array& codes, const Array& scale, const Array& input_scale) {
+  const DType dtype = wide_of(own.dtype());
+  const Array x = lax::convert_element_type(own, dtype);
+  const int64_t last = x.ndim() - 1;
+  Ints rows(static_cast<std::size_t>(last));
+  for (int64_t dim = 0; dim < last; ++dim) rows[static_cast<std::size_t>(dim)] = dim;
+  const auto along_rows = [&](const Array& of_rows, const Shape& shape) {
+    return lax::broadcast_in_dim(of_rows, shape, rows);
+  };
+  Array steps;  // of each row
+  if (input_scale.size() == 0) {
+    steps = nonzero(lax::reduce_max(lax::abs(x), {.axes = {last}}) / scalar_of(dtype, 127));
+  } else {
+    const Array finite = lax::reduce_and(lax::is_finite(x), {.axes = {last}});
+    const Array one = lax::reshape(lax::convert_element_type(input_scale, dtype), {});
+    const Array all = lax::broadcast_in_dim(one, finite.shape(), {});
+    steps = lax::select(finite, all, lax::full_like(all, std::nan("")));
+  }
+  const Array near = clipped(x / along_rows(steps, x.shape()), -127, 127);
+  const Array bytes = lax::convert_element_type(near, DType::int8);
+  const Array sums = lax::dot_general(bytes, codes, {.lhs_contracting = {last}, .rhs_contracting = {1}},
+                                      {.preferred_element_type = DType::int32});
+  const Array columns = lax::convert_element_type(lax::reshape(scale, {codes.shape(0)}), dtype);
+  const Array scaled = lax::convert_element_type(sums, dtype) * along_rows(steps, sums.shape());
+  return lax::convert_element_type(scaled * lax::broadcast_in_dim(columns, sums.shape(), {last}), own.dtype());
+}
+
 Arrays compose(std::span<const Array> in, const Attrs& attrs) {
+  if (rounds_x(in)) return {multiply_bytes(in[0], in[1], in[2], in[3])};
   const DType dtype = wide_of(in[0].dtype());
   const Array matrix = widen(in[1], in[2], in.size() == 4 ? &in[3] : nullptr, attrs.integer("inputs"), dtype);
   const int64_t contracted = attrs.boolean("transposed") ? 0 : 1;
@@ -126,8 +176,15 @@ void require_matrix(std::span<const ArrayType> types, int64_t inputs) {
       require_type("scale", scale, DType::float32, scale.shape);
       if (inputs % scale.shape[1] != 0)
         refuse("scale", concat("a number of blocks that divides the ", inputs, " inputs"), scale);
+      if (!rounds_x(types)) return;
+      require_type("scale", scale, DType::float32, {outputs, 1});
+      if (types[3].dtype != DType::float32 || types[3].shape[0] > 1)
+        refuse("input_scale", "float32[1] for all of x or float32[0] for a scale of each row", types[3]);
+      if (inputs > max_summed)
+        refuse("x", concat("at most ", max_summed, " inputs, whose products 32 bits can hold"), types[0]);
       return;
     case Format::int4: {
+      if (rounds_x(types)) refuse("codes", "int8 for x as int8 (argument 'input_scale')", codes);
       const int64_t blocks = blocks_of(inputs, nibble_block);
       require_type("codes", codes, DType::uint8, {outputs, blocks * nibble_block / 2});
       require_type("scale", scale, DType::bfloat16, {outputs, blocks});
@@ -158,6 +215,8 @@ TypeResult matmul_type(std::span<const ArrayType> types, const Attrs& attrs) {
   const int64_t inputs = attrs.integer("inputs");
   require_matrix(types, inputs);
   const bool transposed = attrs.boolean("transposed");
+  if (transposed && rounds_x(types))
+    refuse("input_scale", "none with transposed=True, whose sums are over outputs of different scales", types[3]);
   const int64_t outputs = types[1].shape[0], contracted = transposed ? outputs : inputs;
   if (x.rank() < 1 || !is_floating(x.dtype) || x.shape.back() != contracted)
     refuse("x", concat("a floating array [...,", contracted, "]"), x);
@@ -174,19 +233,22 @@ Array multiply(const Primitive& handle, const Array& x, std::span<const Array> m
   return capibara::bind(handle, operands, attrs)[0];
 }
 
-// Linear in x; scales and codebooks have the derivatives of the definition.
+// Linear in x; scales and codebooks have the derivatives of the definition. Those of x as bytes are the same: the
+// rounding is passed straight through.
 JvpResult matmul_jvp(const JvpArgs& args) {
-  const auto matrix = args.primals.subspan(1);
+  const bool rounded = rounds_x(args.primals);
+  auto matrix = args.primals.subspan(1);
   JvpResult result;
   result.primals = {multiply(args.primitive, args.primals[0], matrix, args.attrs)};
+  if (rounded) matrix = matrix.first(2);
   Array tangent;
   if (args.tangents[0].defined()) tangent = multiply(args.primitive, args.tangents[0], matrix, args.attrs);
-  Arrays others(args.tangents.begin(), args.tangents.end());
+  Arrays others(args.tangents.begin(), args.tangents.begin() + static_cast<std::ptrdiff_t>(1 + matrix.size()));
   others[0] = Array();
   others[1] = Array();  // integers
   if (std::any_of(others.begin(), others.end(), [](const Array& one) { return one.defined(); })) {
-    const JvpResult defined =
-        jvp_flat([&](std::span<const Array> in) { return compose(in, args.attrs); }, args.primals, others);
+    const JvpResult defined = jvp_flat([&](std::span<const Array> in) { return compose(in, args.attrs); },
+                                       args.primals.first(others.size()), others);
     tangent = add_tangents(tangent, defined.tangents[0]);
   }
   result.tangents = {tangent};
@@ -268,16 +330,6 @@ Array along(const Array& scale, const Array& like) {
   return lax::broadcast_in_dim(lax::reshape(scale, {scale.shape(0), scale.shape(1)}), like.shape(), {0, 1});
 }
 
-Array clipped(const Array& values, double least, double greatest) {
-  return lax::clamp(scalar_of(DType::float32, least), lax::round(values, lax::RoundingMethod::to_nearest_even),
-                    scalar_of(DType::float32, greatest));
-}
-
-// The scale, with 1 for blocks of all zeros.
-Array nonzero(const Array& scale) {
-  return lax::select(lax::eq(scale, lax::zeros_like(scale)), lax::full_like(scale, 1.0), scale);
-}
-
 QuantizedMatrix to_bytes(const Array& parts, int64_t inputs) {  // [outputs, blocks, block]
   const Array largest = lax::reduce_max(lax::abs(parts), {.axes = {2}});
   const Array scale = nonzero(largest / scalar_of(DType::float32, 127));
@@ -319,6 +371,16 @@ QuantizedMatrix to_nibbles(const Array& parts, int64_t inputs) {
 Arrays operands_of(const QuantizedMatrix& matrix) {
   Arrays operands = {matrix.codes, matrix.scale};
   if (matrix.codebook) operands.push_back(*matrix.codebook);
+  return operands;
+}
+
+// With the scale of x too.
+Arrays all_operands_of(const QuantizedMatrix& matrix) {
+  Arrays operands = operands_of(matrix);
+  if (!matrix.input_scale) return operands;
+  if (matrix.codebook || matrix.input_scale->ndim() != 1)
+    refuse("input_scale", matrix.codebook ? "none beside a codebook" : "one dimension", matrix.input_scale->type());
+  operands.push_back(*matrix.input_scale);
   return operands;
 }
 
@@ -404,7 +466,7 @@ Family quantized_matmul_records() { return {matmul_record()}; }
 
 void require_fit(const QuantizedMatrix& matrix) {
   std::vector<ArrayType> types = {matrix.scale.type()};
-  for (const Array& one : operands_of(matrix)) types.push_back(one.type());
+  for (const Array& one : all_operands_of(matrix)) types.push_back(one.type());
   require_matrix(types, matrix.inputs);
 }
 
@@ -473,7 +535,8 @@ Array dequantize(const QuantizedMatrix& matrix, DType dtype) {
 
 Array quantized_matmul(const Array& x, const QuantizedMatrix& matrix, const QuantizedMatmulOptions& options) {
   static const Primitive& handle = *new Primitive(primitive(matmul_name));
-  return multiply(handle, x, operands_of(matrix), {{"inputs", matrix.inputs}, {"transposed", options.transposed}});
+  const Arrays operands = options.transposed ? operands_of(matrix) : all_operands_of(matrix);
+  return multiply(handle, x, operands, {{"inputs", matrix.inputs}, {"transposed", options.transposed}});
 }
 
 Array quantized_rows(const QuantizedMatrix& matrix, const Array& outputs, DType dtype) {

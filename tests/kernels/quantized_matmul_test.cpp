@@ -222,6 +222,90 @@ TEST(QuantizedMatmul, BatchesByRowsAndByMatrices) {
   expect_near(lax::index_in_dim(got, 1, 0, false), quantized_matmul(lax::index_in_dim(x, 1, 0, false), other), 1e-5);
 }
 
+// x rounded to 127 steps of its scale on either side, as written in double precision.
+std::vector<double> rounded_matmul(const Array& x, const QuantizedMatrix& matrix, double step) {
+  const auto values = x.to_vector<double>(), scales = matrix.scale.to_vector<double>();
+  const auto codes = matrix.codes.to_vector<int>();
+  const auto inputs = static_cast<std::size_t>(matrix.inputs), outputs = scales.size(), rows = values.size() / inputs;
+  std::vector<double> result(rows * outputs);
+  for (std::size_t r = 0; r < rows; ++r) {
+    double own = 0;
+    for (std::size_t k = 0; k < inputs; ++k) own = std::max(own, std::abs(values[r * inputs + k]) / 127);
+    const double size = step > 0 ? step : own > 0 ? own : 1;
+    for (std::size_t c = 0; c < outputs; ++c) {
+      double sum = 0;
+      for (std::size_t k = 0; k < inputs; ++k)
+        sum += std::clamp(std::nearbyint(values[r * inputs + k] / size), -127.0, 127.0) * codes[c * inputs + k];
+      result[r * outputs + c] = sum * size * scales[c];
+    }
+  }
+  return result;
+}
+
+TEST(QuantizedMatmul, RoundsXToBytesOfAScaleForAllOrForEachRow) {
+  const float static_step = 0.015F;  // clips magnitudes beyond 1.9
+  for (int64_t inputs : {1, 40, 515}) {
+    for (int64_t rows : {1, 3, 70}) {
+      QuantizedMatrix made = quantize(drawn(1, {inputs, 37}));
+      Array x = drawn(rows, {rows, inputs});
+      if (rows == 3) x = lax::concatenate({lax::slice_in_dim(x, 0, 2), jnp::zeros({1, inputs})}, 0);
+      for (const float step : {0.0F, static_step}) {
+        made.input_scale = step > 0 ? array<float>({step}) : jnp::zeros({0});
+        const auto want = rounded_matmul(x, made, step);
+        const auto compiled = jax::jit([](const Array& a, const QuantizedMatrix& m) { return quantized_matmul(a, m); });
+        const Array mapped = jax::vmap([&](const Array& a) { return quantized_matmul(a, made); })(x);
+        for (const Array& got : {quantized_matmul(x, made), compiled(x, made), mapped}) {
+          const auto values = got.to_vector<double>();
+          ASSERT_EQ(values.size(), want.size());
+          // A quotient that is half an integer in one precision may round to the other side: one step of one input.
+          const double slack = step > 0 ? 0.06 : 0.08;
+          for (std::size_t i = 0; i < want.size(); ++i)
+            EXPECT_NEAR(values[i], want[i], slack + 1e-5 * std::abs(want[i])) << inputs << " " << rows << " " << step;
+        }
+      }
+    }
+  }
+}
+
+TEST(QuantizedMatmul, OfRoundedXPassesDerivativesThroughAndKeepsNaN) {
+  QuantizedMatrix made = quantize(drawn(1, {48, 6}));
+  const Array x = drawn(2, {3, 48}), weights = drawn(3, {3, 6});
+  const auto loss = [&](const QuantizedMatrix& m) {
+    return [&](const Array& a) { return jnp::sum(weights * quantized_matmul(a, m)); };
+  };
+  const Array want = jax::grad(loss(made))(x);
+  QuantizedMatrix rounded = made;
+  for (const Array& scale : {array<float>({0.02F}), jnp::zeros({0})}) {
+    rounded.input_scale = scale;
+    expect_near(jax::grad(loss(rounded))(x), want, 0);
+    const Array bad = lax::concatenate({lax::slice_in_dim(x, 0, 1), lax::full({1, 48}, NAN)}, 0);
+    const auto got = quantized_matmul(bad, rounded).to_vector<float>();
+    for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(std::isnan(got[i]), i >= 6) << i;
+    const Array y = drawn(4, {2, 6});  // the transpose takes y as it is
+    expect_near(quantized_matmul(y, rounded, {.transposed = true}), quantized_matmul(y, made, {.transposed = true}), 0);
+  }
+}
+
+TEST(QuantizedMatmul, RefusesToRoundXBesideOtherCodes) {
+  const auto message = [](QuantizedMatrix matrix, const Array& scale) -> std::string {
+    matrix.input_scale = scale;
+    try {
+      quantized_matmul(jnp::ones({2, matrix.inputs}), matrix);
+    } catch (const TypeError& error) {
+      return error.what();
+    }
+    return "nothing was raised";
+  };
+  const Array matrix = drawn(1, {64, 6}), one = array<float>({0.1F});
+  EXPECT_EQ(message(quantize(matrix, {.block = 32}), one),
+            "quantized_matmul: expected float32[6,1] (argument 'scale'), got float32[6,2]");
+  EXPECT_EQ(message(quantize(matrix, {.format = "int4"}), one),
+            "quantized_matmul: expected int8 for x as int8 (argument 'codes'), got uint8[6,32]");
+  EXPECT_NE(message(quantize_vectors(matrix, {.entries = 8}), one).find("none beside a codebook"), std::string::npos);
+  EXPECT_NE(message(quantize(matrix), jnp::ones({2})).find("float32[1] for all of x"), std::string::npos);
+  EXPECT_NE(message(quantize(matrix), jnp::ones({})).find("expected one dimension"), std::string::npos);
+}
+
 // Programs and their gradients contain one call each, for which the CPU backend has a kernel, and no array of the
 // matrix's shape.
 TEST(QuantizedMatmul, IsOneCallInPrograms) {

@@ -17,16 +17,19 @@ namespace capibara::kernels {
 // - vectors: codes uint8 or uint16 [outputs, vectors, stages], codebook float32 [stages, groups, entries, dim], scale
 //   float32 [outputs, 1]; dim neighbouring inputs are the sum over the stages of the entry that the code names, times
 //   the scale; vector v is coded by the group v * groups / vectors.
+// Of int8 with one block, `input_scale` makes matmuls round x to int8 too and sum integers: float32 [1] is the scale of
+// all elements of x, float32 [0] stands for a scale for each row of x, its maximum magnitude / 127.
 struct QuantizedMatrix {
   Array codes, scale;
   std::optional<Array> codebook = {};
   int64_t inputs = 0;
+  std::optional<Array> input_scale = {};
 
   int64_t outputs() const { return codes.shape(0); }
   // Of codes, scales and codebook.
   int64_t bytes() const;
 };
-CAPIBARA_TREE(QuantizedMatrix, codes, scale, codebook, inputs)
+CAPIBARA_TREE(QuantizedMatrix, codes, scale, codebook, inputs, input_scale)
 // TypeError that names the array if shapes or dtypes are inconsistent.
 void require_fit(const QuantizedMatrix& matrix);
 
@@ -59,6 +62,9 @@ struct QuantizedMatmulOptions {
 // x [..., inputs] times the matrix: [..., outputs] in the dtype of x, summed in at least float32. `transposed`: x
 // [..., outputs] times its transpose. x, scales and codebooks have derivatives: that of x reads the codes again, the
 // others use the definition, which widens the matrix, as does vmap over matrices; codes are integers and have none.
+// With `input_scale` the result is the same matmul of x rounded to 127 steps of its scale on either side of zero, and
+// NaN in rows that are not finite; derivatives are those of the matmul with x as it is (straight-through), and so is
+// `transposed`.
 Array quantized_matmul(const Array& x, const QuantizedMatrix& matrix, const QuantizedMatmulOptions& options = {});
 // Rows of the transpose, [..., inputs], for these outputs: an embedding lookup. Indices are clamped.
 Array quantized_rows(const QuantizedMatrix& matrix, const Array& outputs, DType dtype = DType::float32);

@@ -4,6 +4,7 @@
 #include <capibara/training/layers.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace capibara::training {
@@ -27,6 +28,23 @@ struct QuantizeModelOptions {
 // becomes codes.
 AnyModel quantize_model(const AnyModel& model, const std::string& format = "int8",
                         const QuantizeModelOptions& options = {});
+// The next batch of a model's loss or apply; empty when there are no more.
+using CalibrationLoader = std::function<std::optional<Arrays>()>;
+struct ActivationOptions {
+  int64_t batches = 16;       // read from the loader
+  double percentile = 100;    // of magnitudes; below 100 those above it are clipped to it (found to 1/128)
+  std::string function = {};  // "loss" or "apply", which the batches are for; empty: the loss if there is one
+};
+// A model of int8 codes whose matmuls round activations to int8 too and sum integers. With a loader each matrix gets
+// the parameter NAME.input_scale, one scale for all that it multiplies in the batches; without, each row of activations
+// is divided by its own maximum magnitude. Unchanged: matrices with several scales for an output or of other formats,
+// matmuls by a transpose and those in loops. Gradients pass the rounding straight through. ValueError if the loader
+// ends before its last batch, an activation is not finite, or the model has no such codes.
+AnyModel quantize_activations(const AnyModel& model, const CalibrationLoader& loader = {},
+                              const ActivationOptions& options = {});
+// The parameters NAME.input_scale alone, for parameters with int8 codes.
+Parameters activation_scales(const AnyModel& model, const Parameters& parameters, const CalibrationLoader& loader = {},
+                             const ActivationOptions& options = {});
 // The default rule for other models: a floating matrix whose name does not contain norm, bias, scale or
 // embed.
 bool becomes_codes(const std::string& name, const ArrayType& type);

@@ -12,6 +12,7 @@ import capibara.jax as jax
 import capibara.jax.numpy as jnp
 import plain_language_model as plain
 from capibara import training
+from capibara.model import as_model
 
 SHAPE = {"vocabulary": 64, "width": 32, "layers": ["attention+mlp", "mamba+mlp", "attention+moe"], "heads": 4, "key_heads": 2, "hidden": 48,
          "experts": 4, "state": 8}
@@ -177,3 +178,57 @@ def test_any_model_multiplies_by_codes(format, share, loss):
     np.testing.assert_allclose(made.apply(made.params, x), rounded, rtol=2e-4, atol=2e-4)
     exact = np.tanh(0.1 * (x @ params["up"].astype(np.float64))) @ params["down"]
     assert 0 < np.linalg.norm(rounded - exact) < loss * np.linalg.norm(exact)
+
+
+def rounded(x, step):
+    """x as multiples of its scale, at most 127 of them; without one each row's own maximum has 127."""
+    step = np.abs(x).max(-1, keepdims=True) / 127 if step is None else step
+    return np.clip(np.rint(x / step), -127, 127) * step
+
+
+@pytest.mark.parametrize("percentile", [None, 100.0, 99.0])
+def test_activations_are_rounded_with_calibrated_scales_or_by_rows(percentile):
+    draws = np.random.default_rng(1)
+    params = {"up": draws.normal(size=(64, 128)).astype(np.float32), "down": draws.normal(size=(128, 64)).astype(np.float32)}
+    batches = [(draws.normal(size=(5, 64)).astype(np.float32),) for _ in range(4)]
+
+    def apply(p, x):
+        return jnp.maximum(x @ p["up"], 0) @ p["down"]
+    coded = training.quantize_model({"params": params, "apply": apply})
+    up, down = (np.asarray(coded.params[name].array(), np.float64) for name in ("up", "down"))
+    if percentile is None:
+        made = training.quantize_activations(coded)
+        steps = None, None
+    else:
+        made = training.quantize_activations(coded, iter(batches), batches=3, percentile=percentile)
+        steps = [float(made.params[name].input_scale[0]) for name in ("up", "down")]
+        seen = np.concatenate([batch[0] for batch in batches[:3]])
+        for step, values in zip(steps, (seen, np.maximum(seen @ up, 0))):
+            want = np.quantile(np.abs(values), percentile / 100, method="inverted_cdf") / 127
+            assert want * (1 - 1e-4) <= step <= want * (1 + 1e-4 + (percentile < 100) / 128)
+    x = batches[3][0]
+    hidden = np.maximum(rounded(x.astype(np.float64), steps[0]) @ up, 0)
+    want = rounded(hidden, steps[1]) @ down
+    got = np.asarray(made.apply(made.params, x))
+    assert np.linalg.norm(got - want) < 2e-3 * np.linalg.norm(want)  # sums near half a step may round to the other side
+    lost = np.linalg.norm(got - np.asarray(coded.apply(coded.params, x))) / np.linalg.norm(want)
+    assert 1e-3 < lost < (0.02 if percentile != 99.0 else 0.2)
+    again = training.quantize_activations(made, batches, batches=1)  # replaces the scales
+    assert again.params["up"].input_scale.shape == (1,)
+    gradient = jax.grad(lambda x: made.apply(made.params, x).sum())(x)
+    assert np.isfinite(np.asarray(gradient)).all() and np.abs(np.asarray(gradient)).max() > 0
+
+
+def test_language_models_generate_with_int8_activations(tmp_path):
+    model = training.LanguageModel(**SHAPE)
+    coded = training.convert_weights(model.init(jax.random.key(2)), "int8")
+    batches = [np.random.default_rng(i).integers(0, 64, (2, 17)).astype(np.int32) for i in range(3)]
+    for loader in (None, batches):
+        made = training.quantize_activations(as_model(model, coded), loader, batches=3).params
+        assert made["layers.2.moe.up.input_scale"].shape == ((0,) if loader is None else (1,))
+        assert len(made) == len(coded) + sum(name.endswith(".codes") for name in coded)
+        loss, exact = (float(model.cross_entropy(p, jnp.asarray(batches[0]))) for p in (made, coded))
+        assert 0 < abs(loss - exact) < 0.01 * exact
+        training.save_weights(tmp_path / "codes.safetensors", made)
+        read = training.load_weights(tmp_path / "codes.safetensors")
+        assert training.Generator(model, read, 20).generate([1, 2, 3], 8) == training.Generator(model, made, 20).generate([1, 2, 3], 8)

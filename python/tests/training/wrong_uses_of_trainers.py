@@ -80,6 +80,11 @@ def planned():
 
 
 @functools.cache
+def coded():
+    return training.quantize_model({"params": {"w": np.ones((3, 2), np.float32)}, "apply": lambda params, x: x @ params["w"]})
+
+
+@functools.cache
 def weights():
     return language().init(jax.random.key(0))
 
@@ -244,6 +249,22 @@ CASES = {
         (lambda: training.quantize_model({"w": np.zeros((4, 4), np.float32)}, "vq"), "model", "matrix", "tree of arrays"),
         (lambda: training.quantize_model(language()), "model", "parameters", "LanguageModel"),
         (lambda: training.quantize_model({"w": np.full((64, 64), np.nan, np.float32)}), "matrix", "finite", "nan"),
+    ],
+    "quantize_activations": [
+        (lambda: training.quantize_activations({"w": X}), "model", "int8 codes", "none"),
+        (lambda: training.quantize_activations(training.quantize_model({"w": X}, "int4")), "model", "int8 codes", "none"),
+        (lambda: training.quantize_activations(language()), "model", "parameters", "LanguageModel"),
+        (lambda: training.quantize_activations(training.quantize_model({"w": X}), [X]), "loss", "apply", "tree of arrays"),
+        *[(lambda loader=loader, options=options: training.quantize_activations(coded(), loader, **options), name, expected, got)
+          for loader, options, name, expected, got in [
+              (3, {}, "loader", "iterable", "3"), ([], {}, "loader", "16 batches", "got 0: the loader is empty"),
+              ([X, X], {"batches": 3}, "loader", "3 batches", "got 2"), ([X], {"batches": 0}, "batches", "1 or more", "0"),
+              ([X], {"batches": "x"}, "batches", "number", "'x'"), ([X * np.nan], {"batches": 1}, "loader", "finite", "nan"),
+              ([X, X + np.inf], {"batches": 2}, "batch 1", "finite", "inf"), ([X], {"percentile": 0}, "percentile", "more than 0", "0"),
+              ([X], {"percentile": 101}, "percentile", "100", "101"), ([X], {"percentile": "all"}, "percentile", "number", "'all'"),
+              ([X], {"function": "loss"}, "model", "loss", "no loss"), ([X], {"function": "call"}, "function", "'apply'", "'call'"),
+              ([X], {"function": 3}, "function", "text", "3"), (["x"], {"batches": 1}, "batch", "array", "'x'"),
+              ([X[:, :2]], {"batches": 1}, "x", "3", "2")]],
     ],
     "Trainer.train": [
         (lambda: trainer().train(None), "train_data", "iterable", "None"),

@@ -71,6 +71,7 @@ std::optional<kernels::QuantizedMatrix> find_codes(const Parameters& parameters,
   if (!codes) return std::nullopt;
   kernels::QuantizedMatrix matrix{*codes, parameter(parameters, name + ".scale"), {}, inputs};
   if (const Array* codebook = find(parameters, name + ".codebook")) matrix.codebook = *codebook;
+  if (const Array* scale = find(parameters, name + ".input_scale")) matrix.input_scale = *scale;
   return matrix;
 }
 

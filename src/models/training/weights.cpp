@@ -152,7 +152,7 @@ ModelParts::Function on_codes(ModelParts::Function function, const CodedTypes& c
         }
         Parameters others = given;
         for (const auto& [own, type] : coded) {
-          for (const char* ending : {".codes", ".scale", ".codebook"}) others.erase(own + ending);
+          for (const char* ending : {".codes", ".scale", ".codebook", ".input_scale"}) others.erase(own + ending);
         }
         const auto whole = [&](std::span<const Array> matrices) {
           Parameters all = others;
@@ -234,6 +234,12 @@ void check_codes(const std::string& path, const std::string& stem, const Paramet
     require_greatest(path, codes_name, matrix.codes, 0, matrix.codebook->shape(-2) - 1);
   else if (matrix.codes.dtype() == DType::int8)
     require_greatest(path, codes_name, matrix.codes, -127, 127);
+  if (matrix.input_scale && matrix.input_scale->size() == 1) {
+    const Array wide = lax::convert_element_type(lax::reshape(*matrix.input_scale, {}), DType::float32);
+    const float scale = wide.item<float>();
+    if (!std::isfinite(scale) || scale <= 0)
+      refuse_tensor(path, stem + ".input_scale", concat("is ", scale, ", expected a positive number"));
+  }
   const int64_t rank = matrix.codebook ? 3 : 2;
   if (matrix.codes.ndim() == rank + 1) {  // of several experts
     if (matrix.codes.shape(0) == 0 || matrix.scale.ndim() == 0 || matrix.scale.shape(0) != matrix.codes.shape(0))

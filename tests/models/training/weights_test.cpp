@@ -5,7 +5,10 @@
 #include <capibara/training/weights.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <memory>
 
 namespace capibara::training {
 namespace {
@@ -88,6 +91,139 @@ TEST(QuantizeModel, RefusesWhatItCannotKeepAsCodes) {
   EXPECT_NE(message([&] { quantize_model(AnyModel(parts)); }).find("has no matrix to quantize"), std::string::npos);
   const AnyModel untrained = LanguageModel({.vocabulary = 32, .width = 16});
   EXPECT_NE(message([&] { quantize_model(untrained); }).find("no parameters yet"), std::string::npos);
+}
+
+// Two layers whose activations are known: x of magnitude up to 2, then its ReLU times a matrix.
+AnyModel two_layers() {
+  ModelParts parts;
+  parts.name = "two layers";
+  parts.parameters = {{"first", drawn(1, {64, 96})}, {"second", drawn(2, {96, 5})}, {"unused", drawn(3, {8, 8})}};
+  parts.apply = [](const Parameters& p, const Arrays& batch) {
+    return jnp::matmul(jnp::maximum(jnp::matmul(batch[0], p.at("first")), lax::full({}, 0.0F)), p.at("second"));
+  };
+  return AnyModel(parts);
+}
+
+CalibrationLoader loader_of(std::vector<Array> batches) {
+  auto next = std::make_shared<std::size_t>(0);
+  return [next, batches = std::move(batches)]() -> std::optional<Arrays> {
+    if (*next == batches.size()) return std::nullopt;
+    return Arrays{batches[(*next)++]};
+  };
+}
+
+TEST(QuantizeActivations, CalibratesByTheLargestMagnitudeOrAPercentile) {
+  const AnyModel model = quantize_model(two_layers());
+  const Parameters& codes = model.parts().parameters;
+  const std::vector<Array> batches = {drawn(4, {7, 64}), drawn(5, {7, 64}), 100.0 * drawn(6, {7, 64})};
+  const Array first = kernels::dequantize(*find_codes(codes, "first", 64));
+  std::vector<float> xs, hidden;  // of two batches
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (float value : batches[i].to_vector<float>()) xs.push_back(std::abs(value));
+    for (float value : jnp::matmul(batches[i], first).to_vector<float>()) hidden.push_back(std::max(value, 0.0F));
+  }
+  std::sort(xs.begin(), xs.end());
+  std::sort(hidden.begin(), hidden.end());
+  const AnyModel made = quantize_activations(model, loader_of(batches), {.batches = 2});
+  const Parameters& stored = made.parts().parameters;
+  EXPECT_FLOAT_EQ(stored.at("first.input_scale").to_vector<float>()[0], xs.back() / 127);
+  EXPECT_NEAR(stored.at("second.input_scale").to_vector<float>()[0], hidden.back() / 127, 1e-5 * hidden.back());
+  EXPECT_EQ(stored.count("unused.input_scale"), 0U);
+  const Parameters most = activation_scales(model, codes, loader_of(batches), {.batches = 2, .percentile = 99});
+  const auto at = [](const std::vector<float>& sorted) {
+    return sorted[static_cast<std::size_t>(std::ceil(0.99 * static_cast<double>(sorted.size()))) - 1] / 127;
+  };
+  for (const auto& [name, sorted] : {std::pair{"first", &xs}, std::pair{"second", &hidden}}) {
+    const float got = most.at(concat(name, ".input_scale")).to_vector<float>()[0];
+    EXPECT_GE(got, at(*sorted) * 0.999F) << name;
+    EXPECT_LE(got, at(*sorted) * (1 + 1.0F / 128) * 1.001F) << name;
+  }
+  // What the scales stand for, and the function of the model.
+  kernels::QuantizedMatrix one = *find_codes(stored, "first", 64), two = *find_codes(stored, "second", 96);
+  const Array inner = jnp::maximum(kernels::quantized_matmul(batches[0], one), lax::full({}, 0.0F));
+  const std::vector<float> want = kernels::quantized_matmul(inner, two).to_vector<float>(),
+                           got = made.apply(stored, {batches[0]}).to_vector<float>(),
+                           whole = model.apply(codes, {batches[0]}).to_vector<float>();
+  double lost = 0, size = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    EXPECT_NEAR(got[i], want[i], 1e-3 * std::abs(want[i]) + 1e-3);
+    lost += (got[i] - whole[i]) * (got[i] - whole[i]);
+    size += whole[i] * whole[i];
+  }
+  EXPECT_GT(lost, 0);  // it rounds
+  EXPECT_LT(std::sqrt(lost / size), 0.02);
+}
+
+TEST(QuantizeActivations, TakesLanguageModelsWithExpertsAndFilesKeepTheScales) {
+  const LanguageModel language({.vocabulary = 40,
+                                .width = 32,
+                                .layers = {"attention+mlp", "attention+moe"},
+                                .heads = 2,
+                                .key_heads = 2,
+                                .hidden = 40,
+                                .experts = 2});
+  ModelParts parts = language.parts();
+  parts.parameters = language.init(jax::random::key(1));
+  const AnyModel model = quantize_model(AnyModel(parts));
+  const Array tokens = array<int32_t>({1, 2, 3, 4}, Shape{1, 4});
+  const AnyModel made = quantize_activations(model, loader_of({tokens}), {.batches = 1, .function = "apply"});
+  const AnyModel rows = quantize_activations(model);
+  int matrices = 0;
+  for (const auto& [name, array] : model.parts().parameters) {
+    if (!name.ends_with(".codes")) continue;
+    const std::string scale = name.substr(0, name.size() - 6) + ".input_scale";
+    ASSERT_EQ(made.parts().parameters.count(scale), 1U) << scale;
+    EXPECT_EQ(rows.parts().parameters.at(scale).shape(), Shape{0});
+    ++matrices;
+  }
+  EXPECT_EQ(matrices,
+            10);  // two of each attention, two of the MLP, three of the experts, and the embedding as the head
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "scales.safetensors";
+  for (const AnyModel* one : {&made, &rows}) {
+    const Parameters stored = one->parts().parameters;
+    save_weights(path.string(), stored);
+    const Parameters read = load_weights(path.string());
+    const std::vector<float> exact = model.apply(stored, {tokens}).to_vector<float>(),
+                             got = one->apply(read, {tokens}).to_vector<float>();
+    EXPECT_EQ(one->apply(stored, {tokens}).to_vector<float>(), got);
+    EXPECT_EQ(exact, got);  // the scales are parameters: the same function reads them
+    const std::vector<float> plain = model.apply(model.parts().parameters, {tokens}).to_vector<float>();
+    EXPECT_NE(plain, got);
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], plain[i], 0.05 + 0.05 * std::abs(plain[i]));
+    const std::vector<int32_t> prompt = {3, 4};
+    EXPECT_EQ(Generator(language, read, 16).generate(prompt, {.max_new_tokens = 5}).size(), 5U);
+  }
+  Parameters wrong = made.parts().parameters;
+  wrong["embedding.input_scale"] = array<float>({-1.0F});
+  save_weights(path.string(), wrong);
+  EXPECT_NE(message([&] { load_weights(path.string()); }).find("'embedding.input_scale' is -1, expected a positive"),
+            std::string::npos);
+}
+
+TEST(QuantizeActivations, RefusesLoadersAndModelsThatItCannotUse) {
+  const AnyModel model = quantize_model(two_layers());
+  const auto refused = [&](const CalibrationLoader& loader, const ActivationOptions& options) {
+    return message([&] { quantize_activations(model, loader, options); });
+  };
+  const Array x = drawn(4, {3, 64});
+  EXPECT_EQ(refused(loader_of({}), {}),
+            "quantize_activations: expected 16 batches (argument 'loader'), got 0: the loader is empty");
+  EXPECT_EQ(
+      refused(loader_of({x, x, x}), {.batches = 4}),
+      "quantize_activations: expected 4 batches (argument 'loader'), got 3 before the loader ended; 'batches' sets "
+      "their number");
+  const std::string bad = refused(loader_of({x, x * NAN}), {.batches = 2});
+  EXPECT_NE(bad.find("batch 1 of the loader"), std::string::npos) << bad;
+  EXPECT_NE(bad.find("expected finite activations, what the matrix 'first' multiplies has nan"), std::string::npos)
+      << bad;
+  EXPECT_NE(refused(loader_of({x}), {.percentile = 0}).find("(argument 'percentile'), got 0"), std::string::npos);
+  EXPECT_NE(refused(loader_of({x}), {.batches = 0}).find("(argument 'batches'), got 0"), std::string::npos);
+  EXPECT_NE(refused(loader_of({x}), {.function = "evaluate"}).find("'loss' or 'apply'"), std::string::npos);
+  EXPECT_NE(refused(loader_of({x}), {.function = "loss"}).find("two layers has no loss"), std::string::npos);
+  EXPECT_NE(message([&] { quantize_activations(two_layers()); }).find("expected a model with int8 codes"),
+            std::string::npos);
+  const AnyModel four = quantize_model(two_layers(), "int4");
+  EXPECT_NE(message([&] { quantize_activations(four); }).find("none among 6 parameters"), std::string::npos);
 }
 
 TEST(QuantizeModel, TakesLanguageModelsAndFilesKeepThem) {

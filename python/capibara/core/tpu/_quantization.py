@@ -5,28 +5,36 @@ import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import _core, _tracebacks
 from capibara._errors import TPUError
-from capibara.model import Model, as_model
+from capibara._arguments import require_number, require_text
+from capibara.model import Batches, Model, as_model
 
 
-@jax.tree_util.register_pytree_node_class
+@jax.tree_util.register_pytree_with_keys_class
 @dataclasses.dataclass
 class QuantizedWeight:
     """A matrix [inputs, outputs] as codes, contiguous for each output.
 
-    With 8 bits an element is code * scale; with 4 bits (two codes per byte, blocks of 32 inputs) it is (code - 8) * scale.
+    With 8 bits an element is code * scale; with 4 bits (two codes per byte, blocks of 32 inputs) it is (code - 8) * scale. With
+    `input_scale`, of quantize_activations, `x @ weight` rounds x to int8 too.
     """
 
     codes: object  # int8 [outputs, inputs]; with 4 bits uint8 [outputs, 16 * blocks]
     scale: object  # float32 [outputs, blocks]; with 4 bits bfloat16
     codebook: object
     inputs: int
+    input_scale: object = None  # float32 [1]: the scale of x; [0]: each row of x has its own
+
+    def tree_flatten_with_keys(self):
+        names = ("codes", "scale", "codebook", "input_scale")
+        return tuple((jax.tree_util.GetAttrKey(name), getattr(self, name)) for name in names), self.inputs
 
     def tree_flatten(self):
-        return (self.codes, self.scale, self.codebook), self.inputs
+        return (self.codes, self.scale, self.codebook, self.input_scale), self.inputs
 
     @classmethod
     def tree_unflatten(cls, inputs, leaves):
-        return cls(*leaves, inputs)
+        codes, scale, codebook, input_scale = leaves
+        return cls(codes, scale, codebook, inputs, input_scale)
 
     @property
     def shape(self):
@@ -42,7 +50,8 @@ class QuantizedWeight:
 
     def matmul(self, left, transposed=False):
         """left @ weight, or left @ weight.T, computed from the codes."""
-        return _core.tpu.quantized_matmul(jnp.asarray(left), self.codes, self.scale, self.codebook, self.inputs, transposed)
+        parts = (self.codes, self.scale, self.codebook, self.inputs, self.input_scale)
+        return _core.tpu.quantized_matmul(jnp.asarray(left), *parts, transposed)
 
     def __rmatmul__(self, left):
         return self.matmul(left)
@@ -85,6 +94,52 @@ def quantize_for_tpu(model, bits=8):
     """
     _require_bits(bits)
     return _quantized("quantize_for_tpu", TPUError, model, lambda leaf: quantize_weight(leaf, bits))
+
+
+def quantize_activations(model: object, loader: object = None, *, batches: int = 16, percentile: float = 100.0,
+                         function: str | None = None) -> object:
+    """A model of int8 codes whose matmuls round activations to int8 too and sum integers.
+
+    `model` is a result of quantize_model(model, "int8"), or as_model(LanguageModel, convert_weights(params, "int8")). `loader`, an iterable
+    of batches, makes the scales static: each matrix has one for all that it multiplies in the first `batches` of them, of the largest
+    magnitude or, below 100, of a `percentile` of the magnitudes, beyond which they are clipped. A tuple holds the arguments after params of
+    `function`, "loss" or "apply" (by default the loss if there is one). Without a loader each row of activations has a scale of its own.
+    Gradients pass the rounding straight through. Raises ValueError if the loader ends early, an activation is not finite, or the model has
+    no int8 codes.
+    """
+    operation = "quantize_activations"
+    made = as_model(model, operation=operation)
+    if made.params is None:
+        raise TypeError(f"{operation}: {made.name} has no parameters yet (argument 'model'): as_model(model, params) takes them")
+    if loader is not None and not hasattr(loader, "__iter__"):
+        raise TypeError(f"{operation}: expected an iterable of batches (argument 'loader'), got {loader!r}")
+    require_number(operation, "batches", batches)
+    require_number(operation, "percentile", percentile, whole=False)
+    if function is not None:
+        require_text(operation, "function", function)
+    shapes, source = Batches(), iter(() if loader is None else loader)
+
+    def following():
+        batch = next(source, None)
+        return None if batch is None else shapes.flat(batch if isinstance(batch, (tuple, list)) else (batch,), "a calibration batch")
+    of_language = isinstance(made.source, _core.training.LanguageModel)
+    if not of_language:  # without the scales of an earlier call
+        made = made.with_params(_with_input_scales(made.params, lambda _: None))
+    params = made.params if of_language else made.by_name(made.params)
+    scales = _core.training.activation_scales(made.native(shapes), params, None if loader is None else following, int(batches),
+                                              float(percentile), function or "")
+    if of_language:
+        return made.with_params({**params, **scales})
+    found = _with_input_scales(made.params, lambda name: scales.get(name + ".input_scale"))
+    return found if made.source is model and not (made.has_apply or made.has_loss) else made.with_params(found)
+
+
+def _with_input_scales(params, scale_of):
+    """The tree with the input scale that a function returns for the name of each QuantizedWeight."""
+    def scaled(path, leaf):
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        return dataclasses.replace(leaf, input_scale=scale_of(name)) if _is_weight(leaf) else leaf
+    return jax.tree_util.tree_map_with_path(scaled, params, is_leaf=_is_weight)
 
 
 def _quantized(operation, error, model, convert):

@@ -1,4 +1,5 @@
 """Vector quantization of weights: vectors stored and multiplied as codebook indices, as far as the measured accuracy allows."""
+import math
 import os
 import statistics
 import time
@@ -16,7 +17,9 @@ from capibara.core.tpu._quantization import QuantizedWeight, on_codes, quantized
 from capibara.model import as_model
 
 _NOTHING = Absent("nothing was quantized")
-_ROUNDS, _LEAST_SECONDS = 15, 2e-3  # rounds of a speed measurement; least duration of each timing
+# Of a speed measurement: least number of rounds, timings of each model in a round, least duration of a timing, the share of the median
+# within which its interval ends it, and the duration at which it ends anyway.
+_LEAST_ROUNDS, _TRIES, _LEAST_SECONDS, _PRECISION, _MOST_SECONDS = 11, 4, 2e-3, 0.015, 4.0
 _METRICS = ("euclidean", "cosine", "dot_product")
 
 
@@ -191,7 +194,11 @@ def _bytes(tree):
 
 
 def _speedup(whole, params, coded, codes, batch):
-    """The speedup of coded(codes, batch) over whole(params, batch)."""
+    """The speedup of coded(codes, batch) over whole(params, batch).
+
+    Other work on the machine only adds time: each round takes the shortest of several timings of both, in alternating order, and rounds
+    follow until the median of their ratios is known well enough.
+    """
     calls = (lambda: jax.block_until_ready(whole(params, batch)), lambda: jax.block_until_ready(coded(codes, batch)))
 
     def seconds(call, repeats):
@@ -199,16 +206,23 @@ def _speedup(whole, params, coded, codes, batch):
         for _ in range(repeats):
             call()
         return (time.perf_counter() - start) / repeats
-    repeats = []
-    for call in calls:
+    for call in calls * 3:  # compilation, and the caches
         call()
-        repeats.append(max(1, int(_LEAST_SECONDS / max(seconds(call, 3), 1e-7))))
-    ratios = []
-    for _ in range(_ROUNDS):
-        before, after = (seconds(call, count) for call, count in zip(calls, repeats))
-        ratios.append(before / after)
-    low, _, high = statistics.quantiles(ratios, n=4)
-    figure = Figure(statistics.median(ratios), f"measured: median of {_ROUNDS} rounds, quartiles {low:.2f} and {high:.2f}")
+    repeats = [max(1, math.ceil(_LEAST_SECONDS / max(min(seconds(call, 1) for _ in range(5)), 1e-7))) for call in calls]
+    ratios, start = [], time.perf_counter()
+    while True:
+        timings = [], []
+        for attempt in range(_TRIES):
+            for which in (0, 1) if attempt % 2 == 0 else (1, 0):
+                timings[which].append(seconds(calls[which], repeats[which]))
+        ratios.append(min(timings[0]) / min(timings[1]))
+        if len(ratios) < _LEAST_ROUNDS:
+            continue
+        low, middle, high = statistics.quantiles(ratios, n=4)
+        # 1.57 quartile ranges / sqrt(n): the half width of the 95 % interval of a median.
+        if 1.57 * (high - low) / math.sqrt(len(ratios)) < _PRECISION * middle or time.perf_counter() - start > _MOST_SECONDS:
+            break
+    figure = Figure(middle, f"measured: median of {len(ratios)} rounds, quartiles {low:.2f} and {high:.2f}")
     figure.spread = (low, high)
     return figure
 
