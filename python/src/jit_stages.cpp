@@ -314,6 +314,18 @@ void bind_jit_stages(nb::module_& m, nb::class_<JitFunction>& function) {
             return nb::cast(compiled);
           },
           nb::arg("compiler_options") = nb::none())
+      .def("_tpu_kernels",
+           [](const Lowered& self) {
+             const std::shared_ptr<const NamedSharding> described = described_devices(self);
+             const bool several = described && described->devices.size() > 1;
+             std::vector<std::string> names;
+             detail::lowered_text(*self.entry, self.placements, false, [&](const Program& program) {
+               Program with = mosaic::call_kernels(program, several);
+               names = mosaic::kernel_names(with);
+               return with;
+             });
+             return names;
+           })
       .def_prop_ro("_kept_var_idx",
                    [](const Lowered& self) {
                      nb::list kept;

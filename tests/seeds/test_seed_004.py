@@ -307,3 +307,18 @@ def test_module_path_and_arrays_of_other_libraries():
     text = subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {MODULES!r}); import capibara; "
                            "print(capibara.core.kernels.TPUv4Kernels().precision)"], check=True, capture_output=True, text=True).stdout
     assert text.strip() == "float32"
+
+
+def test_names_of_the_kernels_of_tpus():
+    own, x = TPUv4Kernels("bfloat16"), draw(0, 4, 16)
+    q = jax.ShapeDtypeStruct((1, 4, 64, 32), jnp.bfloat16)
+    assert own.tpu_kernels("flash_attention", q, q, q, causal=True) == ["capibara_flash_attention"]
+    assert own.tpu_kernels("flash_attention", q, q, q, dropout_rate=0.5, dropout_key=jax.random.key(0)) == []
+    assert own.tpu_kernels("fast_layer_norm", x, draw(1, 16), draw(2, 16)) == ["capibara_layer_norm"]
+    assert own.tpu_kernels("fused_gelu_dropout", x, 0.1) == ["capibara_gelu_dropout"]
+    assert own.tpu_kernels("fused_gelu_dropout", x, 0.1, approximate=False) == []
+    assert own.tpu_kernels("vq_encode", x, draw(1, 8, 16)) == ["capibara_vq_encode"]
+    assert own.tpu_kernels("optimized_matmul", x, draw(1, 16, 8)) == []
+    assert TPUv4Kernels("float16").tpu_kernels("vq_encode", x, draw(1, 8, 16)) == []  # no type of TPU kernels
+    with pytest.raises(ValueError, match=r"tpu_kernels: expected a method that calls a kernel.*got 'magic'"):
+        own.tpu_kernels("magic")

@@ -72,9 +72,19 @@ Value scalar(const std::string& element, double value) {
   return {std::make_shared<const Tensor>(Tensor{element, {}, {value}})};
 }
 
+double wrapped_truncation(double value) {
+  return std::abs(value) < 2147483648.0 ? std::trunc(value) : poisoned_integer;
+}
+
 double wrapped(double value) {  // to 32 bits
   if (!std::isfinite(value)) return poisoned_integer;
   return static_cast<double>(static_cast<int32_t>(static_cast<uint32_t>(static_cast<int64_t>(value))));
+}
+
+double shifted(double value, double bits, bool left) {
+  if (!(bits >= 0 && bits < 32)) fail("a shift is by 32 bits or more");
+  const uint32_t word = static_cast<uint32_t>(static_cast<int64_t>(value)), count = static_cast<uint32_t>(bits);
+  return static_cast<double>(static_cast<int32_t>(left ? word << count : word >> count));
 }
 
 Shape strides_of(const Shape& shape) {
@@ -423,7 +433,7 @@ class Machine {
         {"arith.negf", [](double a) { return -a; }},          {"arith.extf", [](double a) { return a; }},
         {"arith.truncf", [](double a) { return a; }},         {"arith.extui", [](double a) { return a; }},
         {"arith.extsi", [](double a) { return a; }},          {"arith.sitofp", [](double a) { return a; }},
-        {"arith.index_cast", [](double a) { return a; }},
+        {"arith.index_cast", [](double a) { return a; }},     {"arith.fptosi", wrapped_truncation},
     };
     static const std::map<std::string, Binary> binary = {
         {"arith.addf", [](double a, double b) { return a + b; }},
@@ -449,6 +459,8 @@ class Machine {
         {"arith.minsi", [](double a, double b) { return std::min(a, b); }},
         {"arith.andi", [](double a, double b) { return double(static_cast<int32_t>(a) & static_cast<int32_t>(b)); }},
         {"arith.ori", [](double a, double b) { return double(static_cast<int32_t>(a) | static_cast<int32_t>(b)); }},
+        {"arith.shli", [](double a, double b) { return shifted(a, b, true); }},
+        {"arith.shrui", [](double a, double b) { return shifted(a, b, false); }},
         {"arith.xori", [](double a, double b) { return double(static_cast<int32_t>(a) ^ static_cast<int32_t>(b)); }},
     };
     const std::string& name = operation.name;

@@ -6,104 +6,13 @@
 #include <cmath>
 #include <random>
 
-#include "backends/pjrt/mosaic/kernels.h"
 #include "backends/pjrt/prepare.h"
-#include "interpreter.h"
-#include "io/files/base64.h"
-#include "program/ir/build.h"
-#include "program/ir/handles.h"
-#include "program/trace/stage.h"
+#include "programs.h"
 
 namespace capibara::mosaic {
 namespace {
 
-// ---- programs with kernels, run on the host -------------------------------------------------------------------------
-
-std::vector<std::string> kernel_texts(const Program& program) {
-  std::vector<std::string> texts;
-  for (const Equation& equation : program.equations()) {
-    if (equation.primitive != prim::custom_call()) continue;
-    const std::string attributes = equation.attrs.text("attributes"), key = "body\\22: \\22";
-    const std::size_t begin = attributes.find(key) + key.size();
-    texts.push_back(from_base64(attributes.substr(begin, attributes.find("\\22", begin) - begin)).value_or(""));
-  }
-  return texts;
-}
-
-Tensor tensor_of(const ArrayType& type) { return {name_of(element_of(type.dtype).value()), type.shape, {}}; }
-
-Array array_from(const Tensor& tensor, const ArrayType& type) {
-  std::vector<float> data(tensor.data.begin(), tensor.data.end());
-  return Array::from_host(DType::float32, type.shape, data.data()).astype(type.dtype);
-}
-
-Arrays run(const Program& program, const Arrays& inputs) {
-  std::vector<std::string> texts = kernel_texts(program);
-  std::size_t next = 0;
-  std::map<int32_t, Array> values;
-  for (std::size_t i = 0; i < inputs.size(); ++i) values[program.invars()[i].id] = inputs[i];
-  for (std::size_t i = 0; i < program.constants().size(); ++i)
-    values[program.constvars()[i].id] = program.constants()[i];
-  const auto value = [&](Atom atom) { return atom.is_literal() ? program.literal(atom) : values.at(atom.var().id); };
-  for (const Equation& equation : program.equations()) {
-    Arrays operands, results;
-    for (const Atom input : equation.inputs) operands.push_back(value(input));
-    if (equation.primitive == prim::custom_call()) {
-      std::vector<Tensor> given, wanted;
-      for (const Array& operand : operands) {
-        given.push_back(tensor_of(operand.type()));
-        given.back().data = operand.astype(DType::float32).to_vector<double>();
-      }
-      for (const Var output : equation.outputs) wanted.push_back(tensor_of(program.type(output)));
-      const std::vector<Tensor> got = run_kernel(texts[next], given, wanted, static_cast<uint32_t>(next));
-      ++next;
-      for (std::size_t i = 0; i < got.size(); ++i)
-        results.push_back(array_from(got[i], program.type(equation.outputs[i])));
-    } else {
-      results = capibara::bind(equation.primitive, operands, equation.attrs);
-    }
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      if (!equation.outputs[i].dropped()) values[equation.outputs[i].id] = results[i];
-    }
-  }
-  Arrays outputs;
-  for (const Atom output : program.outputs()) outputs.push_back(value(output));
-  return outputs;
-}
-
-Program with_kernels(const FlatFunction& function, const Arrays& arguments) {
-  Types types;
-  for (const Array& argument : arguments) types.push_back(argument.type());
-  return call_kernels(stage(function, types, "f").program, false);
-}
-
-Array drawn(uint32_t seed, Shape shape, DType dtype = DType::float32) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> data(static_cast<std::size_t>(element_count(shape)));
-  for (float& number : data) number = normal(random);
-  return Array::from_host(DType::float32, std::move(shape), data.data()).astype(dtype);
-}
-
-ArrayType typed(DType dtype, Shape shape) { return drawn(1, {1}).astype(dtype).type().with_shape(std::move(shape)); }
-
-std::vector<double> numbers(const Array& x) { return x.astype(DType::float32).to_vector<double>(); }
-
-void expect_close(const Array& got, const std::vector<double>& want, double tolerance, const std::string& what) {
-  const std::vector<double> own = numbers(got);
-  ASSERT_EQ(own.size(), want.size()) << what;
-  double scale = 1;
-  for (const double number : want) scale = std::isfinite(number) ? std::max(scale, std::abs(number)) : scale;
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    if (own[i] == want[i]) continue;
-    ASSERT_NEAR(own[i], want[i], tolerance * scale) << what << ", element " << i;
-  }
-}
-
-double tolerance_of(DType dtype) { return dtype == DType::bfloat16 ? 2e-2 : 2e-5; }
-
-// ---- norms
-// ------------------------------------------------------------------------------------------------------------
+// ---- norms ----------------------------------------------------------------------------------------------------------
 
 struct Row {
   double mean = 0, inverse = 0;
@@ -179,8 +88,7 @@ TEST(MosaicNorms, EqualTheirDefinition) {
   }
 }
 
-// ---- attention
-// ----------------------------------------------------------------------------------------------------------
+// ---- attention ------------------------------------------------------------------------------------------------------
 
 struct Problem {
   int64_t batch = 1, heads = 1, groups = 1, queries, keys, size = 8, value_size = 8;
@@ -188,15 +96,32 @@ struct Problem {
   std::pair<int64_t, int64_t> window = {-1, -1};
   int64_t offset = 0;
   bool segments = false;
+  std::optional<Shape> mask, bias;  // [batch or 1, heads or 1, queries or 1, keys or 1]
   DType dtype = DType::float32;
 
   Attrs attrs() const {
-    return {
-        {"causal", causal}, {"mask", false}, {"bias", false},          {"segments", segments},
-        {"blocks", false},  {"scale", 0.4},  {"dropout_rate", 0.0},    {"window", Ints{window.first, window.second}},
-        {"sinks", 0},       {"prefix", 0},   {"query_offset", offset}, {"block_size", 0}};
+    return {{"causal", causal},
+            {"mask", mask.has_value()},
+            {"bias", bias.has_value()},
+            {"segments", segments},
+            {"blocks", false},
+            {"scale", 0.4},
+            {"dropout_rate", 0.0},
+            {"window", Ints{window.first, window.second}},
+            {"sinks", 0},
+            {"prefix", 0},
+            {"query_offset", offset},
+            {"block_size", 0}};
   }
   int64_t segment_of(int64_t position) const { return position / 3 % 4; }
+  // The element of an operand of pairs for (batch, head, query, key).
+  static std::size_t pair_at(const Shape& shape, const Shape& index) {
+    int64_t at = 0;
+    for (std::size_t i = 0; i < 4; ++i) at = at * shape[i] + (shape[i] == 1 ? 0 : index[i]);
+    return static_cast<std::size_t>(at);
+  }
+  Array mask_array() const { return drawn(11, *mask) > Array(-0.4f); }
+  Array bias_array() const { return drawn(12, *bias, dtype); }
   bool sees(int64_t query, int64_t key) const {
     const int64_t at = query + offset;
     if (causal && key > at) return false;
@@ -214,7 +139,7 @@ struct Problem {
 };
 
 struct Truth {
-  std::vector<double> output, lse, delta, dquery, dkey, dvalue;
+  std::vector<double> output, lse, delta, dquery, dkey, dvalue, dbias;
 };
 
 Truth attend(const Problem& p, const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v,
@@ -225,6 +150,9 @@ Truth attend(const Problem& p, const std::vector<double>& q, const std::vector<d
   truth.dquery = zeros(static_cast<int64_t>(q.size()));
   truth.dkey = zeros(static_cast<int64_t>(k.size()));
   truth.dvalue = zeros(static_cast<int64_t>(v.size()));
+  const std::vector<double> masks = p.mask ? numbers(p.mask_array()) : zeros(0);
+  const std::vector<double> biases = p.bias ? numbers(p.bias_array()) : zeros(0);
+  truth.dbias = zeros(static_cast<int64_t>(biases.size()));
   for (int64_t b = 0; b < p.batch; ++b) {
     for (int64_t h = 0; h < p.heads; ++h) {
       const int64_t shared = b * p.groups + h / (p.heads / p.groups);
@@ -236,9 +164,9 @@ Truth attend(const Problem& p, const std::vector<double>& q, const std::vector<d
         std::vector<double> shares = zeros(p.keys);
         double sum = 0, delta = 0;
         for (int64_t j = 0; j < p.keys; ++j) {
-          if (!p.sees(i, j)) continue;
+          if (!p.sees(i, j) || (p.mask && masks[p.pair_at(*p.mask, {b, h, i, j})] == 0)) continue;
           const double* key = &k[static_cast<std::size_t>((shared * p.keys + j) * p.size)];
-          double logit = 0;
+          double logit = p.bias ? biases[p.pair_at(*p.bias, {b, h, i, j})] : 0;
           for (int64_t d = 0; d < p.size; ++d) logit += 0.4 * own[d] * key[d];
           sum += shares[static_cast<std::size_t>(j)] = std::exp(logit);
         }
@@ -259,6 +187,7 @@ Truth attend(const Problem& p, const std::vector<double>& q, const std::vector<d
             dshare += cotangent[d] * v[static_cast<std::size_t>(at * p.value_size + d)];
             truth.dvalue[static_cast<std::size_t>(at * p.value_size + d)] += share * cotangent[d];
           }
+          if (p.bias) truth.dbias[p.pair_at(*p.bias, {b, h, i, j})] += share * (dshare - delta);
           const double dlogit = 0.4 * share * (dshare - delta);
           for (int64_t d = 0; d < p.size; ++d) {
             truth.dquery[static_cast<std::size_t>(row * p.size + d)] +=
@@ -284,6 +213,8 @@ void check_attention(const Problem& p, const std::string& what) {
     };
   };
   Arrays arguments = {q, k, v};
+  if (p.mask) arguments.push_back(p.mask_array());
+  if (p.bias) arguments.push_back(p.bias_array());
   if (p.segments) arguments.insert(arguments.end(), {p.segment_array(p.queries), p.segment_array(p.keys)});
   const Program program = with_kernels(bound("flash_attention"), arguments);
   ASSERT_EQ(kernel_texts(program).size(), 1u) << what;
@@ -303,6 +234,7 @@ void check_attention(const Problem& p, const std::string& what) {
   expect_close(gradients[0], truth.dquery, tolerance, what + ": dquery");
   expect_close(gradients[1], truth.dkey, tolerance, what + ": dkey");
   expect_close(gradients[2], truth.dvalue, tolerance, what + ": dvalue");
+  if (p.bias) expect_close(gradients[3], truth.dbias, tolerance, what + ": dbias");
 }
 
 TEST(MosaicAttention, EqualsItsDefinition) {
@@ -316,6 +248,31 @@ TEST(MosaicAttention, EqualsItsDefinition) {
   check_attention(
       {.heads = 2, .queries = 16, .keys = 16, .size = 16, .value_size = 16, .causal = true, .dtype = DType::bfloat16},
       "bfloat16");
+}
+
+TEST(MosaicAttention, TakesMasksAndBiases) {
+  check_attention({.batch = 2, .heads = 2, .queries = 6, .keys = 9, .mask = Shape{2, 2, 6, 9}}, "mask");
+  check_attention({.batch = 2, .heads = 2, .groups = 1, .queries = 7, .keys = 9, .mask = Shape{2, 1, 1, 9}}, "padding");
+  check_attention({.batch = 2, .heads = 4, .groups = 2, .queries = 8, .keys = 9, .bias = Shape{1, 4, 8, 9}}, "bias");
+  check_attention({.batch = 2, .heads = 2, .queries = 8, .keys = 9, .causal = true, .bias = Shape{1, 2, 1, 9}}, "rows");
+  check_attention({.heads = 2,
+                   .groups = 2,
+                   .queries = 16,
+                   .keys = 16,
+                   .causal = true,
+                   .mask = Shape{1, 1, 16, 1},
+                   .bias = Shape{1, 2, 16, 16},
+                   .dtype = DType::bfloat16},
+                  "both in bfloat16");
+  // Blocks have 512 queries and 512 keys.
+  check_attention({.queries = 520,
+                   .keys = 530,
+                   .size = 4,
+                   .value_size = 4,
+                   .causal = true,
+                   .mask = Shape{1, 1, 520, 530},
+                   .bias = Shape{1, 1, 520, 530}},
+                  "several blocks");
 }
 
 // Blocks have 512 queries and 1024 keys: both lengths are ragged.
@@ -339,11 +296,10 @@ TEST(MosaicAttention, LeavesOptionsThatItHasNotToThePlainProgram) {
   };
   EXPECT_EQ(calls({}), 1u);
   EXPECT_EQ(calls({.causal = true, .window = std::pair<int64_t, int64_t>(2, 2), .sinks = 1}), 0u);
-  EXPECT_EQ(calls({.bias = drawn(2, {1, 1, 8, 8})}), 0u);
+  EXPECT_EQ(calls({.dropout_rate = 0.5, .dropout_key = jax::random::PRNGKey(1)}), 0u);
 }
 
-// ---- grouped matmuls
-// ------------------------------------------------------------------------------------------------------
+// ---- grouped matmuls ------------------------------------------------------------------------------------------------
 
 void check_groups(int64_t inner, int64_t columns, const std::vector<int32_t>& sizes, int64_t rows, bool transposed,
                   DType dtype) {
@@ -394,8 +350,7 @@ TEST(MosaicGroups, EqualTheirDefinition) {
   check_groups(1024 + 512, 3, {2, 5}, 8, false, DType::float32);  // the inner size in three steps
 }
 
-// ---- programs for plugins
-// -------------------------------------------------------------------------------------------------
+// ---- programs for plugins -------------------------------------------------------------------------------------------
 
 TEST(MosaicPrograms, CallKernelsWhereThePluginIsForTpus) {
   const auto norm = [](std::span<const Array> in) {
@@ -416,8 +371,7 @@ TEST(MosaicPrograms, CallKernelsWhereThePluginIsForTpus) {
   EXPECT_EQ(kernel_texts(call_kernels(wide, false)).size(), 0u);
 }
 
-// ---- the builder's checks
-// -------------------------------------------------------------------------------------------------
+// ---- the builder's checks -------------------------------------------------------------------------------------------
 
 std::string message_of(const std::function<void()>& run) {
   try {
@@ -445,7 +399,8 @@ TEST(MosaicKernel, RefusesWhatLibtpuRefuses) {
   EXPECT_EQ(windowed(DType::float32, {10, 100}, {8, 100}), "");
   const std::string large = windowed(DType::float32, {8192, 2048}, {4096, 2048});
   EXPECT_NE(large.find("need 67108864 bytes of VMEM, more than the limit of 16777216"), std::string::npos) << large;
-  EXPECT_NE(windowed(DType::int8, {8, 128}, {8, 128}).find("expected float32, bfloat16 or int32, got int8[8,128]"),
+  EXPECT_NE(windowed(DType::float16, {8, 128}, {8, 128})
+                .find("expected float32, bfloat16, int32 or int8, got float16[8,128]"),
             std::string::npos);
 }
 
@@ -457,8 +412,7 @@ TEST(MosaicKernel, RefusesOperandsThatDoNotFit) {
   EXPECT_NE(message_of([&] { exp(b); }).find("math.exp: expected f32, got vector<8x128xbf16>"), std::string::npos);
 }
 
-// ---- the interpreter
-// ------------------------------------------------------------------------------------------------------
+// ---- the interpreter ------------------------------------------------------------------------------------------------
 
 std::string error_of(const std::string& text, const std::vector<Tensor>& operands, const std::vector<Tensor>& results) {
   try {

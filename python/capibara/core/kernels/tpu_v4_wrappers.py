@@ -1,6 +1,6 @@
 """TPUv4Kernels: the fused kernels with common options, measuring each call.
 
-Despite the name, every method runs on every device, on TPUs as the plain blockwise program.
+Despite the name, every method runs on every device. tpu_kernels names the kernels of TPUs that a call becomes when compiled for them.
 """
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from capibara import _core, kernels
-from capibara.jax import lax, tree_util
+from capibara.jax import jit, lax, tree_util
 from capibara.jax import numpy as jnp
 
 if TYPE_CHECKING:
     from capibara.jax import Array
     from capibara.jax.typing import ArrayLike
 
+_NO_KERNELS = {"tpu_kernels", "get_memory_usage", "get_tflops", "benchmark_kernels"}
 _LEVELS = {"none": False, "standard": "auto", "aggressive": "optimal"}  # einsum's default order of steps
 
 
@@ -150,6 +151,29 @@ class TPUv4Kernels:
     def spiking_neuron(self, inputs: ArrayLike, threshold: float = 1.0, leak_rate: float = 0.1, **options: Any) -> Array:
         """kernels.spiking_neuron."""
         return self._run("spiking_neuron", {"inputs": inputs}, {**options, "threshold": threshold, "leak_rate": leak_rate})
+
+    # --- kernels of TPUs ---------------------------------------------------------------------------------------------
+
+    def tpu_kernels(self, method: str, *operands: Any, **options: Any) -> list[str]:
+        """The names of the kernels that a call of a method becomes where it is compiled for a TPU; no names: the plain program.
+
+        The operands are arrays or their types (jax.ShapeDtypeStruct). A method may call a kernel several times.
+        """
+        if method.startswith("_") or method not in vars(TPUv4Kernels) or method in _NO_KERNELS:
+            known = [name for name in vars(TPUv4Kernels) if not name.startswith("_") and name not in _NO_KERNELS]
+            raise ValueError(f"tpu_kernels: expected a method that calls a kernel, one of {', '.join(known)} (argument 'method'), "
+                             f"got {method!r}")
+        leaves, structure = tree_util.tree_flatten((operands, options))
+        traced = [place for place, leaf in enumerate(leaves) if hasattr(leaf, "shape")]
+
+        def call(arrays):
+            own = list(leaves)
+            for place, array in zip(traced, arrays):
+                own[place] = array
+            operands, options = structure.unflatten(own)
+            return getattr(self, method)(*operands, **options)
+
+        return jit(call).lower([leaves[place] for place in traced])._tpu_kernels()
 
     # --- measurements ------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,9 @@ struct Blocks {
       : spec(own),
         sizes(all),
         query(std::min<int64_t>(all.queries, std::max(all.size, all.value_size) > 128 ? 256 : 512)),
-        key(std::min<int64_t>(all.keys, std::max(all.size, all.value_size) > 128 ? 512 : 1024)) {}
+        key(std::min<int64_t>(all.keys, std::max(all.size, all.value_size) > 128 || has_pairs() ? 512 : 1024)) {}
+
+  bool has_pairs() const { return spec.has_mask || spec.has_bias; }  // operands of all pairs of a query and a key
 
   int64_t queries() const { return blocks_of(sizes.queries, query); }
   int64_t keys() const { return blocks_of(sizes.keys, key); }
@@ -101,6 +103,10 @@ class Seen {
   void add_queries_inside() {
     if (blocks_.ragged_queries()) add(inside(query_axis_, i_, blocks_.query, blocks_.sizes.queries));
   }
+  void add_mask(const Value& mask) {
+    const Value all = kernel_.broadcast(kernel_.convert(mask, Element::i32), shape_);
+    add(less(like(all, 0), all));
+  }
   void add_segments(const Value& queries, const Value& keys) {
     add(equal(kernel_.broadcast(queries, shape_), kernel_.broadcast(keys, shape_)));
   }
@@ -125,7 +131,7 @@ class Seen {
 bool takes(const AttentionSpec& spec, const AttentionSizes& sizes, DType dtype) {
   constexpr int64_t longest = 1 << 28, far = 1 << 28;
   if (dtype != DType::float32 && dtype != DType::bfloat16) return false;
-  if (spec.has_mask || spec.has_bias || spec.has_blocks || spec.dropout_rate > 0) return false;
+  if (spec.has_blocks || spec.dropout_rate > 0) return false;
   if (spec.sinks > 0 || spec.prefix > 0) return false;
   if (std::max(spec.left, spec.right) > far || std::abs(spec.query_offset) > far) return false;
   if (sizes.batch * sizes.heads * sizes.queries * sizes.keys == 0) return false;
@@ -170,6 +176,29 @@ class AttentionKernel {
       return column ? std::vector<Value>{at[0], at[2], at[3]} : std::vector<Value>{at[0], at[3], at[2]};
     };
     return kernel_.input(name, operands_.back().type(), column ? Shape{1, block, 1} : Shape{1, 1, block}, index);
+  }
+  // [batch or 1, heads or 1, queries or 1, keys or 1], or with queries and keys swapped.
+  Ref pairs(const char* name, const Array& x, bool swapped) {
+    const Shape& shape = x.shape();
+    const std::size_t query_axis = swapped ? 3 : 2, key_axis = 5 - query_axis;
+    operands_.push_back(swapped ? lax::transpose(x, {0, 1, 3, 2}) : x);
+    Shape window{1, 1, 1, 1};
+    if (shape[2] > 1) window[query_axis] = blocks_.query;
+    if (shape[3] > 1) window[key_axis] = blocks_.key;
+    return kernel_.input(name, operands_.back().type(), window, [=, this](const Point& point) -> std::vector<Value> {
+      const std::vector<Value> query = query_block_(point), key = key_block_(point);
+      std::vector<Value> at(4, point.kernel.constant(0));
+      if (shape[0] > 1) at[0] = query[0];
+      if (shape[1] > 1) at[1] = query[1];
+      if (shape[2] > 1) at[query_axis] = query[2];
+      if (shape[3] > 1) at[key_axis] = key[2];
+      return at;
+    });
+  }
+  Ref give_pairs(const char* name) {
+    const AttentionSizes& sizes = blocks_.sizes;
+    return kernel_.output(name, array_type(DType::float32, {sizes.batch, sizes.heads, sizes.queries, sizes.keys}),
+                          {1, 1, blocks_.query, blocks_.key}, [](const Point& point) { return point.at; });
   }
   Ref give(const char* name, bool of_queries, int64_t heads, int64_t size) {
     const int64_t length = of_queries ? blocks_.sizes.queries : blocks_.sizes.keys;
@@ -278,7 +307,28 @@ std::optional<SegmentRefs> add_segments(AttentionKernel& own, std::span<const Ar
   return SegmentRefs{query_ref, own.segments("key_segments", keys, false, !query_columns)};
 }
 
-// (query, key, value, segments) -> (output, log-sum-exp)
+// The optional operands of all pairs; `swapped`: those of a kernel whose logits are [keys, queries].
+struct PairRefs {
+  std::optional<Ref> mask, bias;
+
+  PairRefs(AttentionKernel& own, std::span<const Array> extras, bool swapped) {
+    const AttentionSpec& spec = own.blocks().spec;
+    if (spec.has_mask) {
+      const Array& given = extras[static_cast<std::size_t>(spec.mask)];
+      const bool row = given.shape(2) == 1 || given.shape(3) == 1;  // smaller than a tile of bytes
+      mask = own.pairs("mask", given.astype(row ? DType::int32 : DType::int8), swapped);
+    }
+    if (spec.has_bias) bias = own.pairs("bias", extras[static_cast<std::size_t>(spec.bias)], swapped);
+  }
+  void add_to(Kernel& kernel, Seen& seen) const {
+    if (mask) seen.add_mask(kernel.load(*mask));
+  }
+  Value biased(Kernel& kernel, const Value& logits) const {
+    return bias ? logits + kernel.convert(kernel.load(*bias), Element::f32) : logits;
+  }
+};
+
+// (query, key, value, mask, bias, segments) -> (output, log-sum-exp)
 Arrays forward(std::span<const Array> in, const Attrs& attrs) {
   const AttentionSpec spec(attrs);
   const AttentionSizes sizes(in[0].shape(), in[1].shape(), in[2].shape());
@@ -287,6 +337,7 @@ Arrays forward(std::span<const Array> in, const Attrs& attrs) {
   AttentionKernel own = query_kernel("capibara_flash_attention", blocks, in[0].dtype());
   Kernel& kernel = own.kernel();
   const Ref query = own.queries("query", in[0]), key = own.keys("key", in[1]), value = own.keys("value", in[2]);
+  const PairRefs pairs(own, in.subspan(kernels::forward_operands), false);
   const std::optional<SegmentRefs> segments = add_segments(own, in.subspan(kernels::forward_operands), true);
   const Ref output = own.give("output", true, sizes.heads, sizes.value_size), lse = own.give_row("lse");
   const Ref maxima = kernel.scratch("maxima", Element::f32, {blocks.query, 1});
@@ -303,7 +354,9 @@ Arrays forward(std::span<const Array> in, const Attrs& attrs) {
     seen.add_positions();
     seen.add_keys_inside();
     if (segments) seen.add_segments(kernel.load(segments->queries), kernel.load(segments->keys));
-    const Value logits = own.matmul(kernel.load(query), 1, kernel.load(key), 1) * spec.scale;
+    pairs.add_to(kernel, seen);
+    const Value products = own.matmul(kernel.load(query), 1, kernel.load(key), 1) * spec.scale;
+    const Value logits = pairs.biased(kernel, products);
     const Value visible = seen.or_else(logits, -INFINITY);
     const Value before = kernel.load(maxima), next = max(before, kernel.reduce(Reduction::max, visible, 1));
     // A row that has seen no key yet has no finite maximum to subtract.
@@ -326,16 +379,19 @@ Arrays forward(std::span<const Array> in, const Attrs& attrs) {
   return {results[0], results[1].reshape({sizes.batch, sizes.heads, sizes.queries})};
 }
 
-// (cotangent, query, key, value, log-sum-exp, row sums, segments) -> dquery
-Array query_gradient(std::span<const Array> in, const Blocks& blocks) {
+// (cotangent, query, key, value, log-sum-exp, row sums, mask, bias, segments) -> dquery, and dlogits if there is a bias
+Arrays query_gradient(std::span<const Array> in, const Blocks& blocks) {
   const AttentionSizes& sizes = blocks.sizes;
   AttentionKernel own = query_kernel("capibara_flash_attention_dquery", blocks, in[1].dtype());
   Kernel& kernel = own.kernel();
   const Ref cotangent = own.queries("cotangent", in[0]), query = own.queries("query", in[1]);
   const Ref key = own.keys("key", in[2]), value = own.keys("value", in[3]);
   const Ref lse = own.query_row("lse", in[4]), delta = own.query_row("delta", in[5]);
+  const PairRefs pairs(own, in.subspan(kernels::backward_operands), false);
   const std::optional<SegmentRefs> segments = add_segments(own, in.subspan(kernels::backward_operands), true);
   const Ref dquery = own.give("dquery", true, sizes.heads, sizes.size);
+  std::optional<Ref> dpairs;
+  if (blocks.spec.has_bias) dpairs = own.give_pairs("dlogits");
   const Ref total = kernel.scratch("total", Element::f32, {blocks.query, sizes.size});
   const Ref lse_column = kernel.scratch("lse_column", Element::f32, {blocks.query, 1});
   const Ref delta_column = kernel.scratch("delta_column", Element::f32, {blocks.query, 1});
@@ -347,20 +403,23 @@ Array query_gradient(std::span<const Array> in, const Blocks& blocks) {
     kernel.store(own.column_of(finite), lse_column);
     kernel.store(own.column_of(kernel.load(delta)), delta_column);
   });
+  if (dpairs) own.clear(*dpairs);
   own.when_meeting(i, j, [&] {
     Seen seen(kernel, blocks, i, j, 0);
     seen.add_positions();
     seen.add_keys_inside();
     if (segments) seen.add_segments(kernel.load(segments->queries), kernel.load(segments->keys));
     const Value keys = own.inside(kernel.load(key), j, false);
-    const Value logits = own.matmul(kernel.load(query), 1, keys, 1) * blocks.spec.scale;
+    pairs.add_to(kernel, seen);
+    const Value logits = pairs.biased(kernel, own.matmul(kernel.load(query), 1, keys, 1) * blocks.spec.scale);
     const Value shares = exp(logits - kernel.load(lse_column));
     const Value dshares = own.matmul(kernel.load(cotangent), 1, kernel.load(value), 1);
     const Value dlogits = seen.or_else(shares * (dshares - kernel.load(delta_column)), 0);
+    if (dpairs) kernel.store(dlogits, *dpairs);
     own.add(own.matmul(own.narrow(dlogits), 1, keys, 0), total);
   });
   own.when_last(3, blocks.keys(), [&] { kernel.store(own.narrow(kernel.load(total) * blocks.spec.scale), dquery); });
-  return own.call(3)[0];
+  return own.call(3);
 }
 
 // Over (batch, group, j, head of the group and i): -> (dkey, dvalue)
@@ -391,6 +450,7 @@ Arrays key_gradients(std::span<const Array> in, const Blocks& blocks) {
   const Ref cotangent = own.queries("cotangent", in[0]), query = own.queries("query", in[1]);
   const Ref key = own.keys("key", in[2]), value = own.keys("value", in[3]);
   const Ref lse = own.query_row("lse", in[4]), delta = own.query_row("delta", in[5]);
+  const PairRefs pairs(own, in.subspan(kernels::backward_operands), true);
   const std::optional<SegmentRefs> segments = add_segments(own, in.subspan(kernels::backward_operands), false);
   const Ref dkey = own.give("dkey", false, sizes.groups, sizes.size);
   const Ref dvalue = own.give("dvalue", false, sizes.groups, sizes.value_size);
@@ -410,7 +470,8 @@ Arrays key_gradients(std::span<const Array> in, const Blocks& blocks) {
     const Value cotangents = own.inside(kernel.load(cotangent), i, true);
     const Value row = kernel.load(lse);
     const Value finite = kernel.select(equal(row, like(row, -INFINITY)), like(row, 0), row);
-    const Value logits = own.matmul(kernel.load(key), 1, queries, 1) * blocks.spec.scale;
+    pairs.add_to(kernel, seen);
+    const Value logits = pairs.biased(kernel, own.matmul(kernel.load(key), 1, queries, 1) * blocks.spec.scale);
     const Value shares = seen.or_else(exp(logits - finite), 0);
     own.add(own.matmul(own.narrow(shares), 1, cotangents, 0), value_total);
     const Value dshares = own.matmul(kernel.load(value), 1, cotangents, 1);
@@ -424,15 +485,30 @@ Arrays key_gradients(std::span<const Array> in, const Blocks& blocks) {
   return own.call(4);
 }
 
-// -> (dquery, dkey, dvalue)
+// Sums over the dimensions that a bias has not.
+Array bias_gradient(const Array& dlogits, const ArrayType& bias) {
+  Ints axes;
+  for (int64_t axis = 0; axis < 4; ++axis) {
+    if (bias.shape[static_cast<std::size_t>(axis)] == 1) axes.push_back(axis);
+  }
+  return lax::reduce_sum(dlogits, {.axes = axes}).reshape(bias.shape).astype(bias.dtype);
+}
+
+// -> (dquery, dkey, dvalue), and dbias if there is a bias
 Arrays backward(std::span<const Array> in, const Attrs& attrs) {
   const AttentionSpec spec(attrs);
   const AttentionSizes sizes(in[1].shape(), in[2].shape(), in[3].shape());
   if (!takes(spec, sizes, in[1].dtype())) return {};
+  // The gradient of a bias is written for all pairs, and summed after the kernel.
+  constexpr int64_t max_pairs = 1 << 28;
+  if (spec.has_bias && sizes.batch * sizes.heads * sizes.queries * sizes.keys > max_pairs) return {};
   const Blocks blocks(spec, sizes);
-  const Array dquery = query_gradient(in, blocks);
-  const Arrays others = key_gradients(in, blocks);
-  return {dquery, others[0], others[1]};
+  const Arrays first = query_gradient(in, blocks), others = key_gradients(in, blocks);
+  Arrays results = {first[0], others[0], others[1]};
+  if (spec.has_bias)
+    results.push_back(
+        bias_gradient(first[1], in[kernels::backward_operands + static_cast<std::size_t>(spec.bias)].type()));
+  return results;
 }
 
 }  // namespace

@@ -21,14 +21,6 @@ Array number(int64_t value) { return Array(value).astype(DType::int32); }
 
 Array filled(int64_t value, int64_t count) { return lax::broadcast(number(value), {count}); }
 
-// The largest block that divides a size: a sum over it must not reach beyond the array. 0: there is none.
-int64_t dividing_block(int64_t size) {
-  for (const int64_t block : {1024, 512, 256, 128}) {
-    if (size % block == 0) return block;
-  }
-  return size <= 1024 ? size : 0;
-}
-
 // int32 vectors: of each step its group, its block of rows, and 1 if it is the group's first; of each group its first
 // row and the row after its last; the number of steps that do something.
 struct Steps {

@@ -93,11 +93,11 @@ int64_t padded_bytes(const Ref& ref) {
 }  // namespace
 
 const char* name_of(Element element) {
-  constexpr const char* names[] = {"f32", "bf16", "i32", "i1", "index"};
+  constexpr const char* names[] = {"f32", "bf16", "i32", "i8", "i1", "index"};
   return names[static_cast<std::size_t>(element)];
 }
 
-int64_t bytes_of(Element element) { return element == Element::bf16 ? 2 : 4; }
+int64_t bytes_of(Element element) { return element == Element::bf16 ? 2 : element == Element::i8 ? 1 : 4; }
 
 std::optional<Element> element_of(DType dtype) {
   switch (dtype) {
@@ -107,6 +107,8 @@ std::optional<Element> element_of(DType dtype) {
       return Element::bf16;
     case DType::int32:
       return Element::i32;
+    case DType::int8:
+      return Element::i8;
     default:
       return std::nullopt;
   }
@@ -129,7 +131,7 @@ void Kernel::refuse(const std::string& what) const { throw ValueError(concat("TP
 Ref Kernel::window(const std::string& name, const ArrayType& type, Shape block, BlockIndex index, bool is_output) {
   const std::optional<Element> element = element_of(type.dtype);
   if (!element) {
-    refuse(concat("operand '", name, "': expected float32, bfloat16 or int32, got ", capibara::to_string(type),
+    refuse(concat("operand '", name, "': expected float32, bfloat16, int32 or int8, got ", capibara::to_string(type),
                   "\nHint: convert it, or compile the plain program (CAPIBARA_TPU_KERNELS=0)"));
   }
   if (block.size() != type.shape.size() || block.size() < 2) {
@@ -203,17 +205,31 @@ Value Kernel::shape_cast(const Value& value, const Shape& shape) {
   return value.shape == shape ? value : emit("vector.shape_cast", {value}, value.element, shape);
 }
 
-Value Kernel::load(const Ref& ref) {
+Kernel::Access Kernel::access(const Ref& ref, std::optional<std::size_t> dimension, const Value* index) {
+  if (dimension && *dimension + 1 >= ref.shape.size())
+    refuse(concat("'", ref.name.substr(1), "': expected a dimension other than the last, got ", *dimension));
   const Value zero = integer(0, Element::index);
-  Value whole{this, fresh(), ref.element, ref.shape};
-  std::string indices, types;
+  Access part{ref.shape, "", ""};
   for (std::size_t i = 0; i < ref.shape.size(); ++i) {
-    indices += ", " + zero.name;
-    types += ", index";
+    const bool moved = dimension == i;
+    if (moved) part.shape[i] = 1;
+    part.indices += ", " + (moved ? emit("arith.index_cast", {*index}, Element::index, std::nullopt) : zero).name;
+    part.types += ", index";
   }
-  line(concat(whole.name, " = \"vector.load\"(", ref.name, indices, ") : (", type_text(ref), types, ") -> ",
+  return part;
+}
+
+Value Kernel::load_part(const Ref& ref, const Access& part) {
+  Value whole{this, fresh(), ref.element, part.shape};
+  line(concat(whole.name, " = \"vector.load\"(", ref.name, part.indices, ") : (", type_text(ref), part.types, ") -> ",
               type_text(whole)));
-  return shape_cast(whole, matrix_shape(ref.shape));
+  return shape_cast(whole, matrix_shape(part.shape));
+}
+
+Value Kernel::load(const Ref& ref) { return load_part(ref, access(ref, std::nullopt, nullptr)); }
+
+Value Kernel::load(const Ref& ref, std::size_t dimension, const Value& index) {
+  return load_part(ref, access(ref, dimension, &index));
 }
 
 Value Kernel::load(const Ref& ref, const Value& index) {
@@ -224,20 +240,22 @@ Value Kernel::load(const Ref& ref, const Value& index) {
   return result;
 }
 
-void Kernel::store(const Value& value, const Ref& ref) {
-  if (value.element != ref.element || value.shape != matrix_shape(ref.shape)) {
-    refuse(concat("store to '", ref.name.substr(1), "': expected ",
-                  type_text(Value{this, "", ref.element, matrix_shape(ref.shape)}), ", got ", type_text(value)));
+void Kernel::store_part(const Value& value, const Ref& ref, const Access& part) {
+  const Shape expected = matrix_shape(part.shape);
+  if (value.element != ref.element || value.shape != expected) {
+    refuse(concat("store to '", ref.name.substr(1), "': expected ", type_text(Value{this, "", ref.element, expected}),
+                  ", got ", type_text(value)));
   }
-  const Value whole = shape_cast(value, ref.shape), zero = integer(0, Element::index);
-  std::string indices, types;
-  for (std::size_t i = 0; i < ref.shape.size(); ++i) {
-    indices += ", " + zero.name;
-    types += ", index";
-  }
-  line(concat("\"tpu.vector_store\"(", whole.name, ", ", ref.name, indices,
+  const Value whole = shape_cast(value, part.shape);
+  line(concat("\"tpu.vector_store\"(", whole.name, ", ", ref.name, part.indices,
               ") {add = false, operandSegmentSizes = array<i32: 1, 1, ", ref.shape.size(),
-              ", 0>, strides = array<i32>} : (", type_text(whole), ", ", type_text(ref), types, ") -> ()"));
+              ", 0>, strides = array<i32>} : (", type_text(whole), ", ", type_text(ref), part.types, ") -> ()"));
+}
+
+void Kernel::store(const Value& value, const Ref& ref) { store_part(value, ref, access(ref, std::nullopt, nullptr)); }
+
+void Kernel::store(const Value& value, const Ref& ref, std::size_t dimension, const Value& index) {
+  store_part(value, ref, access(ref, dimension, &index));
 }
 
 Value Kernel::convert(const Value& value, Element element) {
@@ -248,6 +266,10 @@ Value Kernel::convert(const Value& value, Element element) {
   if (from == Element::f32 && element == Element::bf16) operation = "arith.truncf";
   if (from == Element::i1 && element == Element::i32) operation = "arith.extui";
   if (from == Element::i32 && element == Element::f32) operation = "arith.sitofp";
+  if (from == Element::f32 && element == Element::i32) operation = "arith.fptosi";
+  if (from == Element::i8 && element == Element::i32) operation = "arith.extsi";
+  if (from == Element::i8 && is_float(element))
+    return convert(convert(convert(value, Element::i32), Element::f32), element);
   if (!operation) refuse(concat("no conversion of ", name_of(from), " to ", name_of(element)));
   return emit(operation, {value}, element, value.shape);
 }
@@ -366,6 +388,31 @@ void Kernel::when(const Value& condition, const std::function<void()>& then) {
   line("\"scf.yield\"() : () -> ()");
   --indent_;
   line("}) : (i1) -> ()");
+}
+
+std::vector<Value> Kernel::loop(int64_t count, const std::vector<Value>& start, const Body& body) {
+  const Value first = constant(0), last = integer(count, Element::i32), step = constant(1);
+  const Value index{this, fresh(), Element::i32, std::nullopt};
+  std::vector<Value> carry, results;
+  std::string names, types;
+  for (const Value& value : start) {
+    carry.push_back({this, fresh(), value.element, value.shape});
+    names += concat(", ", carry.back().name, ": ", type_text(value));
+    types += ", " + type_text(value);
+    results.push_back({this, fresh(), value.element, value.shape});
+  }
+  const std::string inputs = start.empty() ? "" : ", " + list_of(start, false);
+  line(concat(list_of(results, false), results.empty() ? "" : " = ", "\"scf.for\"(", first.name, ", ", last.name, ", ",
+              step.name, inputs, ") ({"));
+  line(concat("^bb0(", index.name, ": i32", names, "):"));
+  ++indent_;
+  const std::vector<Value> next = body(index, carry);
+  if (list_of(next, true) != list_of(carry, true))
+    refuse(concat("loop: expected values of types (", list_of(carry, true), "), got (", list_of(next, true), ")"));
+  line(concat("\"scf.yield\"(", list_of(next, false), ") : (", list_of(next, true), ") -> ()"));
+  --indent_;
+  line(concat("}) : (i32, i32, i32", types, ") -> (", list_of(results, true), ")"));
+  return results;
 }
 
 // ---- the finished kernel --------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ namespace capibara::mosaic {
 // The tiles of 32-bit elements in VMEM.
 inline constexpr int64_t lanes = 128, sublanes = 8;
 
-enum class Element : std::uint8_t { f32, bf16, i32, i1, index };
+enum class Element : std::uint8_t { f32, bf16, i32, i8, i1, index };
 const char* name_of(Element element);
 int64_t bytes_of(Element element);
 std::optional<Element> element_of(DType dtype);  // nullopt: kernels have no such type
@@ -77,6 +77,9 @@ class Kernel {
   Value load(const Ref& ref);
   Value load(const Ref& ref, const Value& index);  // of a prefetched vector
   void store(const Value& value, const Ref& ref);
+  // The part of size 1 at an index of a dimension other than the last.
+  Value load(const Ref& ref, std::size_t dimension, const Value& index);
+  void store(const Value& value, const Ref& ref, std::size_t dimension, const Value& index);
   Value convert(const Value& value, Element element);
   Value broadcast(const Value& value, const Shape& shape);
   Value transpose(const Value& value);
@@ -88,6 +91,9 @@ class Kernel {
   Value matmul(const Value& a, int64_t a_inner, const Value& b, int64_t b_inner, bool exact);
   Value select(const Value& condition, const Value& yes, const Value& no);
   void when(const Value& condition, const std::function<void()>& then);
+  // Calls the body with the index of an iteration and the values of the previous one; returns the last values.
+  using Body = std::function<std::vector<Value>(const Value& index, const std::vector<Value>& carry)>;
+  std::vector<Value> loop(int64_t count, const std::vector<Value>& start, const Body& body);
 
   // Elementwise: scalars and dimensions of size 1 are broadcast.
   Value binary(const char* of_floats, const char* of_integers, Value a, Value b);
@@ -121,6 +127,13 @@ class Kernel {
   Value emit(const std::string& operation, const std::vector<Value>& inputs, Element element,
              std::optional<Shape> shape, const std::string& attributes = "");
   Value shape_cast(const Value& value, const Shape& shape);
+  struct Access {
+    Shape shape;
+    std::string indices, types;  // after the reference
+  };
+  Access access(const Ref& ref, std::optional<std::size_t> dimension, const Value* index);
+  Value load_part(const Ref& ref, const Access& part);
+  void store_part(const Value& value, const Ref& ref, const Access& part);
   Value integer(int64_t value, Element element);
   void align(Value& a, Value& b, const char* operation);
   [[noreturn]] void refuse(const std::string& what) const;
@@ -158,12 +171,24 @@ inline Value max(const Value& a, const Value& b) { return a.kernel->binary("maxi
 inline Value min(const Value& a, const Value& b) { return a.kernel->binary("minimumf", "minsi", a, b); }
 inline Value operator&(const Value& a, const Value& b) { return a.kernel->binary("", "andi", a, b); }
 inline Value operator|(const Value& a, const Value& b) { return a.kernel->binary("", "ori", a, b); }
+inline Value operator^(const Value& a, const Value& b) { return a.kernel->binary("", "xori", a, b); }
+inline Value shift_left(const Value& a, int bits) { return a.kernel->binary("", "shli", a, like(a, bits)); }
+inline Value shift_right(const Value& a, int bits) {
+  return a.kernel->binary("", "shrui", a, like(a, bits));
+}  // fills with zeros
 // The numbers of MLIR's predicates; those of floats are ordered, false for NaN.
 inline Value equal(const Value& a, const Value& b) { return a.kernel->compare(1, 0, a, b); }
 inline Value less(const Value& a, const Value& b) { return a.kernel->compare(4, 2, a, b); }
 inline Value less_equal(const Value& a, const Value& b) { return a.kernel->compare(5, 3, a, b); }
+inline Value is_nan(const Value& x) { return x.kernel->compare(13, 1, x, x); }
+inline Value abs(const Value& x) { return x.kernel->unary("math.absf", x); }
+inline Value tanh(const Value& x) { return x.kernel->unary("math.tanh", x); }
+inline Value log1p(const Value& x) { return x.kernel->unary("math.log1p", x); }
 inline Value exp(const Value& x) { return x.kernel->unary("math.exp", x); }
 inline Value log(const Value& x) { return x.kernel->unary("math.log", x); }
+inline Value logistic(const Value& x) { return like(x, 1) / (exp(like(x, 0) - x) + like(x, 1)); }
+// log(1 + exp(x)) without overflow.
+inline Value softplus(const Value& x) { return max(x, like(x, 0)) + log1p(exp(like(x, 0) - abs(x))); }
 inline Value rsqrt(const Value& x) { return x.kernel->unary("math.rsqrt", x); }
 
 }  // namespace capibara::mosaic

@@ -11,6 +11,7 @@
 #include "compiler/optimise/rewrite.h"
 #include "lax/rules.h"
 #include "program/ir/handles.h"
+#include "program/ir/nested.h"
 
 namespace capibara::mosaic {
 
@@ -21,7 +22,9 @@ using Table = std::unordered_map<const PrimitiveRecord*, LowerRule>;
 const Table& table() {
   static const Table all = [] {
     Table made;
-    for (const std::vector<Entry>& entries : {norm_kernels(), attention_kernels(), grouped_matmul_kernels()}) {
+    for (const std::vector<Entry>& entries :
+         {norm_kernels(), attention_kernels(), grouped_matmul_kernels(), quantization_kernels(),
+          selective_scan_kernels(), ssd_kernels(), gelu_dropout_kernels()}) {
       for (const Entry& entry : entries) made.emplace(&primitive(entry.primitive).record(), entry.rule);
     }
     return made;
@@ -81,6 +84,24 @@ Arrays call(Kernel& kernel, const Arrays& operands) {
                               {"result_types", std::move(results)},
                               {"has_side_effect", false},
                               {"attributes", attributes}});
+}
+
+std::vector<std::string> kernel_names(const Program& program) {
+  std::vector<std::string> names;
+  const std::function<void(const Program&)> visit = [&](const Program& one) {
+    for (const Equation& equation : one.equations()) {
+      for_each_program(equation.attrs, visit);
+      if (equation.primitive != prim::custom_call() || equation.attrs.text("call_target_name") != "tpu_custom_call")
+        continue;
+      const std::string attributes = equation.attrs.text("attributes"), key = "kernel_name = \"";
+      const std::size_t begin = attributes.find(key);
+      if (begin == std::string::npos) continue;
+      const std::size_t from = begin + key.size();
+      names.push_back(attributes.substr(from, attributes.find('"', from) - from));
+    }
+  };
+  visit(program);
+  return names;
 }
 
 Program call_kernels(const Program& program, bool several_devices) {

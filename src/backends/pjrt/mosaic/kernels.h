@@ -15,10 +15,17 @@ struct Entry {
 std::vector<Entry> norm_kernels();
 std::vector<Entry> attention_kernels();
 std::vector<Entry> grouped_matmul_kernels();
+std::vector<Entry> quantization_kernels();
+std::vector<Entry> selective_scan_kernels();
+std::vector<Entry> ssd_kernels();
+std::vector<Entry> gelu_dropout_kernels();
 
 // The program with the kernels that apply to it. In a program for several devices only those inside of shard_map:
 // XLA cannot partition a kernel.
 Program call_kernels(const Program& program, bool several_devices);
+
+// The names of the kernels that a program calls, in order, each as often as it is called.
+std::vector<std::string> kernel_names(const Program& program);
 
 // False if the environment has CAPIBARA_TPU_KERNELS=0.
 bool are_kernels_enabled();
@@ -33,5 +40,13 @@ ArrayType array_type(DType dtype, Shape shape);
 
 // ceil(a / b) of positive numbers.
 inline int64_t blocks_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The largest block that divides a size: a sum over it must not reach beyond the array. 0: there is none.
+inline int64_t dividing_block(int64_t size) {
+  for (const int64_t block : {1024, 512, 256, 128}) {
+    if (size % block == 0) return block;
+  }
+  return size <= 1024 ? size : 0;
+}
 
 }  // namespace capibara::mosaic
