@@ -1,6 +1,7 @@
 """Shapes with symbolic sizes: their scope and constraints, and the text that describes them."""
 import re
 
+from capibara._errors import InconclusiveDimensionOperation
 from capibara._symbolic_sizes import SymbolicSize, extremum, variable
 
 _UNBOUNDED = float("inf")
@@ -116,10 +117,14 @@ class SymbolicScope:
         return tuple(self._constraints)
 
     def check(self, sizes):
-        """Raises if sizes do not satisfy a constraint."""
+        """Raises if sizes do not satisfy a constraint, or are symbolic and it is not known whether they do."""
         for text, difference, equal in self._constraints:
             value = difference.value(sizes) if difference.variables() <= set(sizes) else 0
-            if value < 0 or (equal and value != 0):
+            try:
+                holds = value == 0 if equal else value >= 0
+            except InconclusiveDimensionOperation:
+                holds = False
+            if not holds:
                 raise ValueError(f"Input shapes do not match the symbolic shape constraint {text}. Expected '{difference}' to be "
                                  f"{'equal' if equal else 'greater or equal'} to 0, but found {value}, with {sizes}.")
 

@@ -25,6 +25,25 @@ def sizes_chosen(scope, sizes):
         _chosen.reset(token)
 
 
+# While a function is traced for the first sizes of its variables: {size: expression} of its arguments' dimensions.
+_traced = contextvars.ContextVar("capibara_traced_sizes", default=None)
+
+
+@contextlib.contextmanager
+def sizes_traced(expressions):
+    """A context in which `size_traced` recognizes these sizes."""
+    token = _traced.set(expressions)
+    try:
+        yield
+    finally:
+        _traced.reset(token)
+
+
+def size_traced(size):
+    """The expression of a size that stands for one while a function is traced for symbolic sizes; others as they are."""
+    return (_traced.get() or {}).get(size, size)
+
+
 OPERATIONS = {"floordiv": operator.floordiv, "mod": operator.mod, "max": max, "min": min}
 
 

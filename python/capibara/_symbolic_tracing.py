@@ -9,7 +9,7 @@ import math
 import sys
 
 from capibara import _core
-from capibara._symbolic_sizes import SymbolicSize, operation, sizes_chosen, variable
+from capibara._symbolic_sizes import SymbolicSize, operation, sizes_chosen, sizes_traced, variable
 from capibara._types import ShapeDtypeStruct
 
 # Large, so that windows and strides fit; primes at prime distances, so that two traces distinguish multiples from other expressions.
@@ -55,6 +55,14 @@ class Candidates:
 
     def admits(self, values):
         return self.scope.admits(values) and all(size.value(values) >= 0 for size in self.sizes)
+
+    def expressions(self):
+        """{size: expression} for the first sizes, without small ones, which other dimensions may have as well."""
+        known = {}
+        for size in (*self.sizes, *(variable(name, self.scope) for name in self.names)):
+            if isinstance(size, SymbolicSize) and size.value(self.first) >= _SIZES[-1][0]:
+                known.setdefault(size.value(self.first), size)
+        return known
 
     def near(self, expected):
         """Admissible sizes near these: larger ones are tried first, then small ones."""
@@ -107,7 +115,8 @@ def trace_symbolically(trace, leaves):
     candidates = Candidates(leaves)
     first, second = candidates.first, candidates.second
     traces = _Traces(trace, leaves, candidates)
-    results, structure = _core.tree_flatten(traces.at(first), _is_sparse)
+    with sizes_traced(candidates.expressions()):
+        results, structure = _core.tree_flatten(traces.at(first), _is_sparse)
     others, other_structure = _core.tree_flatten(traces.at(second), _is_sparse)
     if structure != other_structure:
         raise NotImplementedError(f"the structure of the results depends on the symbolic sizes {', '.join(candidates.names)}: "

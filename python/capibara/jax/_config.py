@@ -34,6 +34,7 @@ _OWN = {
     "optimization_level": ("UNKNOWN", ("UNKNOWN", "O0", "O1", "O2", "O3")),
     "disable_most_optimizations": (False, (True, False)),
     "explicit_x64_dtypes": ("warn", ("warn", "error", "allow")),
+    "export_calling_convention_version": (10, None),
     "disable_bwd_checks": (False, (True, False)),
     "check_static_indices": (False, (True, False)),
     **{f"error_checking_behavior_{_name}": ("ignore", ("ignore", "raise")) for _name in ("nan", "divide", "oob")},

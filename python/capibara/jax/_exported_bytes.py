@@ -5,8 +5,10 @@ import json
 from capibara import _core
 from capibara._symbolic_shapes import SymbolicScope, symbolic_shape
 from capibara._types import ShapeDtypeStruct
+from capibara.jax._exported_shardings import named
 from capibara.jax._exported_values import damaged_texts, type_name
 
+_EXPLICIT = 2  # the type of an axis in a file
 _OLD_MARK = b"capibara exported program 1\n"
 _LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
 _MEMORIES = {"MemorySpace.Device": 1, "MemorySpace.Host": 2, "MemorySpace.Any": 3}
@@ -49,8 +51,14 @@ def register_namedtuple_serialization(nodetype, *, serialized_name):
 
 
 _register(collections.OrderedDict, "collections.OrderedDict", lambda node: (list(node.values()), list(node)),
-          lambda keys: json.dumps(keys).encode(), lambda data: json.loads(data.decode()),
+          lambda keys: _write_keys(keys), lambda data: json.loads(data.decode()),
           lambda keys, children: collections.OrderedDict(zip(keys, children)))
+
+
+def _write_keys(keys):
+    if not all(isinstance(key, str) for key in keys):
+        raise NotImplementedError(f"Serialization of collections.OrderedDict is supported only when the keys are strings. Found keys: {keys}.")
+    return json.dumps(keys).encode()
 
 
 def _flatten_one_level(node):
@@ -71,7 +79,9 @@ def _write_tree(node):
         return made(_TUPLE if kind is tuple else _LIST, node)
     if kind is dict:
         if not all(isinstance(key, str) for key in node):
-            raise ValueError(f"only string keys of dictionaries can be serialized, got {list(node)}")
+            wrong = next(key for key in node if not isinstance(key, str))
+            raise TypeError("Serialization is supported only for dictionaries with string keys. Found key "
+                            f"{wrong!r} of type {type(wrong)}.")
         return made(_DICT, [node[key] for key in sorted(node)], sorted(node))
     if kind not in _nodes:
         raise ValueError(f"Cannot serialize PyTreeDef containing an unregistered type `{kind}`. Use "
@@ -101,12 +111,13 @@ def _write_types(avals):
     return [(list(aval.shape), type_name(aval.dtype), _MEMORIES.get(str(getattr(aval, "memory_space", "")), 1)) for aval in avals]
 
 
-def _read_types(types, scope):
-    def read(shape, dtype):
-        if not any(isinstance(size, str) for size in shape):
-            return _core.ShapedArray(tuple(shape), dtype)
-        return ShapeDtypeStruct(symbolic_shape(f"({', '.join(shape)},)", scope=scope), _core.ShapedArray((), dtype).dtype)
-    return tuple(read(shape, dtype) for shape, dtype, _ in types)
+def _read_types(types, scope, shardings):
+    def read(shape, dtype, sharding):
+        if any(isinstance(size, str) for size in shape):
+            return ShapeDtypeStruct(symbolic_shape(f"({', '.join(shape)},)", scope=scope), _core.ShapedArray((), dtype).dtype)
+        explicit = sharding is not None and _EXPLICIT in sharding["axis_types"]
+        return _core.ShapedArray(tuple(shape), dtype, sharding=named(sharding) if explicit else None)
+    return tuple(read(shape, dtype, sharding) for (shape, dtype, _), sharding in zip(types, shardings))
 
 
 def _tree(structure):
@@ -114,7 +125,7 @@ def _tree(structure):
 
 
 def _facts(exported, vjp_order):
-    ins, outs = exported.shardings or ([None] * len(exported.in_avals), [None] * len(exported.out_avals))
+    ins, outs = exported._records()
     return {"name": exported.fun_name, "in_tree": _tree(exported.in_tree), "out_tree": _tree(exported.out_tree),
             "in": _write_types(exported.in_avals), "out": _write_types(exported.out_avals), "devices": exported.nr_devices,
             "in_shardings": list(ins), "out_shardings": list(outs), "platforms": list(exported.platforms),
@@ -145,8 +156,9 @@ def read(blob, make):
 def _made(facts, make):
     in_tree, out_tree = (_core.tree_flatten(_read_tree(facts[key]))[1] for key in ("in_tree", "out_tree"))
     derivative, scope = facts["vjp"], SymbolicScope()
-    return make(facts["name"], in_tree, _read_types(facts["in"], scope), out_tree, _read_types(facts["out"], scope), None,
+    ins, outs = facts["in_shardings"], facts["out_shardings"]
+    return make(facts["name"], in_tree, _read_types(facts["in"], scope, ins), out_tree, _read_types(facts["out"], scope, outs), None,
                 tuple(facts["platforms"]), tuple(facts["disabled"]), tuple(facts["kept"]), artifact=facts["module"],
-                nr_devices=facts["devices"], convention=facts["convention"], shardings=(facts["in_shardings"], facts["out_shardings"]),
+                nr_devices=facts["devices"], convention=facts["convention"], shardings=(ins, outs),
                 effects=(tuple(facts["ordered_effects"]), tuple(facts["unordered_effects"])),
                 get_vjp=(lambda _: _made(derivative, make)) if derivative else None)

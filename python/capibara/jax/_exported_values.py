@@ -8,6 +8,8 @@ from capibara._dtypes import KeyType, float0
 from capibara._symbolic_tracing import has_symbolic_shape
 from capibara.jax import random
 from capibara.jax._api import jit
+from capibara.jax._exported_shardings import constrain
+from capibara.jax._platforms import lowering_platform
 from capibara.jax._programs import eval_jaxpr
 
 _KEY_KINDS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
@@ -42,9 +44,10 @@ def _from_text(value, aval):
     return np.zeros(value.shape, float0) if aval.dtype == float0 else value
 
 
-def evaluate_module(module, in_avals, out_avals, kept, platforms, platform):
+def evaluate_module(module, in_avals, out_avals, kept, platforms, shardings):
     """A function of all arguments that runs a StableHLO text or artifact on the `kept` ones. A module for several platforms also takes
-    the platform's index as its first argument. A module with symbolic sizes is specialized for the sizes of each call."""
+    the platform's index as its first argument. A module with symbolic sizes is specialized for the sizes of each call. `shardings`:
+    records of those of the arguments and of the results."""
     symbolic = any(map(has_symbolic_shape, in_avals))
     takes_platform, first = len(platforms) > 1, None
     programs = {}
@@ -52,7 +55,12 @@ def evaluate_module(module, in_avals, out_avals, kept, platforms, platform):
     def run_for(types):
         with damaged_texts():
             program = _core.program_from_stablehlo(module, types) if types else _core.program_from_stablehlo(module)
-        return program, jit(lambda *values: eval_jaxpr(program.jaxpr, program.consts, *values))
+
+        def run(*values):
+            first = len(values) - len(kept)
+            values = [*values[:first], *constrain(values[first:], [shardings[0][i] for i in kept])]
+            return constrain(eval_jaxpr(program.jaxpr, program.consts, *values), shardings[1])
+        return program, jit(run)
 
     if not symbolic:
         program, first = run_for(())
@@ -62,7 +70,8 @@ def evaluate_module(module, in_avals, out_avals, kept, platforms, platform):
                              f"its description says {len(kept)} of {len(in_avals)} and {len(out_avals)}; export the function again")
 
     def evaluate(*values):
-        number = (np.int32(platforms.index(platform())),) if takes_platform else ()
+        current = lowering_platform()
+        number = (np.int32(platforms.index(current) if current in platforms else 0),) if takes_platform else ()
         arguments = (*number, *(_to_text(values[i], in_avals[i]) for i in kept))
         run = first
         if symbolic:

@@ -42,7 +42,6 @@ WITHOUT_EFFECT = {
     "jax_enable_recoverability": (False, bool),
     "jax_exec_time_optimization_effort": (0.0, float),
     "jax_experimental_unsafe_xla_runtime_errors": (False, bool),
-    "jax_export_calling_convention_version": (10, int),
     "jax_export_ignore_forward_compatibility": (False, bool),
     "jax_force_dcn_cross_host_transfers": (False, bool),
     "jax_high_dynamic_range_gumbel": (False, bool),

@@ -118,11 +118,11 @@ class _Module:
         close = _closing(arguments)
         ends = [match.start() for match in re.finditer(r"%arg\d+: ", arguments[:close])]
         given = [arguments[a:b].rstrip(", ") for a, b in zip(ends, ends[1:] + [close])]
-        texts = dict(zip(self.kept, given))
+        texts = dict(zip(self.kept, given[len(given) - len(self.kept):]))
         texts |= {i: f"%unread{i}: {_type_text(aval)}" for i, aval in enumerate(self.avals) if i not in texts}
         parts = [self.plain(texts[i]) for i in range(len(self.avals))]
         self.solve(function, [(part.split(":")[0], _types(part)[0]) for part in parts])
-        index = arguments[:arguments.index("%arg")] if arguments.startswith("%index") else ""
+        index = arguments[:ends[0]] + given[0] + ", " if len(given) > len(self.kept) else ""
         return name + index + ", ".join(parts) + self.plain(arguments[close:])
 
     def solve(self, function, arguments):

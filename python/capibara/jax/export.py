@@ -12,16 +12,17 @@ from typing import Any
 
 from capibara import _core
 from capibara._dtypes import KeyType, float0
+from capibara._errors import InconclusiveDimensionOperation
 from capibara._modules import explain_missing
 from capibara._symbolic_shapes import SymbolicScope, symbolic_shape
-from capibara._symbolic_sizes import SymbolicSize, is_symbolic_dim
+from capibara._symbolic_sizes import SymbolicSize, is_symbolic_dim, size_traced
 from capibara._symbolic_tracing import has_symbolic_shape, scope_of, trace_symbolically
 from capibara._types import ShapeDtypeStruct
-from capibara.jax import _exported_bytes, custom_vjp, default_backend, tree_util, vjp
+from capibara.jax import _exported_bytes, _exported_shardings, config, custom_vjp, default_backend, tree_util, vjp
 from capibara.jax._api import jit
 from capibara.jax._exported_bytes import register_namedtuple_serialization, register_pytree_node_serialization
 from capibara.jax._exported_values import damaged_texts, evaluate_module
-from capibara.jax._platforms import depends_on_platform, traced_for
+from capibara.jax._platforms import depends_on_platform, lowering_platform, traced_for
 from capibara.jax._programs import eval_jaxpr
 from capibara.jax._symbolic_modules import symbolic_module
 
@@ -34,7 +35,7 @@ minimum_supported_calling_convention_version = 9
 
 
 class DisabledSafetyCheck(str):
-    """A check that export omits, by name; only the platform check has an effect here."""
+    """A check that export omits, by name."""
 
     __slots__ = ()
 
@@ -45,7 +46,7 @@ class DisabledSafetyCheck(str):
 
     @classmethod
     def custom_call(cls, target_name: str) -> "DisabledSafetyCheck":
-        """The check that calls of this target are stable."""
+        """The check that calls of this target, or with "ALL" of any, are stable."""
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
@@ -76,7 +77,7 @@ class Exported:
     calling_convention_version: int = maximum_supported_calling_convention_version
     module_kept_var_idx: tuple[int, ...] = ()  # the arguments that the text takes: those that it reads
     artifact: bytes | None = dataclasses.field(default=None, repr=False)  # the program as bytecode, if deserialized
-    shardings: tuple | None = dataclasses.field(default=None, repr=False)  # of arguments and results, in serialized form
+    shardings: tuple | None = dataclasses.field(default=None, repr=False)  # records of arguments and of results
     _call: Callable = dataclasses.field(default=None, repr=False)  # maps flat arguments to flat results
     _get_vjp: Callable | None = dataclasses.field(default=None, repr=False)
     _lower: Callable | None = dataclasses.field(default=None, repr=False)  # maps types of known sizes to text and the arguments read
@@ -92,10 +93,32 @@ class Exported:
 
     def mlir_module(self, serialized: bool = True) -> str:
         """The program as StableHLO text."""
+        return with_names(self._module_text(), _argument_names(self.in_tree), _result_names(self.out_tree), self.module_kept_var_idx)
+
+    def _module_text(self):
         if self._lower is not None:
             return self._symbolic_text
         with damaged_texts():
             return _core.stablehlo_text(self.artifact) if self.text is None else self.text
+
+    def in_shardings_jax(self, mesh) -> tuple:
+        """The shardings of the arguments on a mesh with the axes of the exported one; None for those left to the compiler."""
+        return tuple(_exported_shardings.named(record, mesh) for record in self._records()[0])
+
+    def out_shardings_jax(self, mesh) -> tuple:
+        """The shardings of the results on a mesh with the axes of the exported one; None for those left to the compiler."""
+        return tuple(_exported_shardings.named(record, mesh) for record in self._records()[1])
+
+    @property
+    def _in_named_shardings(self):
+        return tuple(map(_exported_shardings.named, self._records()[0]))
+
+    @property
+    def _out_named_shardings(self):
+        return tuple(map(_exported_shardings.named, self._records()[1]))
+
+    def _records(self):
+        return self.shardings or ((None,) * len(self.in_avals), (None,) * len(self.out_avals))
 
     @functools.cached_property
     def _symbolic_text(self):
@@ -106,7 +129,7 @@ class Exported:
         """The program as a portable artifact of StableHLO 1.15.0: MLIR's bytecode."""
         if self.artifact is not None:
             return self.artifact
-        text = self.mlir_module()
+        text = self._module_text()
         return _core.stablehlo_artifact(text, len(self.platforms) > 1 and _INDEX not in text)
 
     def has_vjp(self) -> bool:
@@ -131,14 +154,21 @@ class Exported:
                              f"'{self.fun_name}' was exported: expected {self.in_tree}, got {structure}")
         leaves = [leaf if hasattr(leaf, "aval") else _core.as_array(leaf) for leaf in leaves]
         names = _argument_names(self.in_tree)
-        for name, leaf, aval in zip(names, leaves, self.in_avals):
-            _check_argument(name, leaf, aval)
+        shapes = [tuple(map(size_traced, leaf.shape)) for leaf in leaves]
+        for name, leaf, shape, aval in zip(names, leaves, shapes, self.in_avals):
+            _check_argument(name, leaf, shape, aval)
         if self.has_symbolic_sizes():
-            _solve(names, [leaf.shape for leaf in leaves], self.in_avals)
-        current = default_export_platform()
+            _solve(names, shapes, self.in_avals)
+        current = lowering_platform()
         if current not in self.platforms and DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
             raise ValueError(f"Function '{self.fun_name}' was exported for platforms '{tuple(self.platforms)}' but it is used on "
                              f"'({current!r},)'.")
+        chosen = _exported_shardings.devices_of_call(leaves) if self.nr_devices > 1 else None
+        if chosen is not None:
+            if len(chosen) != self.nr_devices:
+                raise ValueError(f"Function {self.fun_name} was exported for {self.nr_devices} devices and is called in a context with "
+                                 f"{len(chosen)} devices, which is not allowed.")
+            leaves = _exported_shardings.place(leaves, self._records()[0], chosen)
         return self.out_tree.unflatten(self._call(*leaves))
 
     def __str__(self):
@@ -150,13 +180,38 @@ def _argument_names(in_tree):
     return [("kwargs" if path[0].idx else "args") + tree_util.keystr(path[1:]) for path, _ in places]
 
 
-def _check_argument(name, leaf, aval):
-    if len(leaf.shape) != len(aval.shape):
-        raise ValueError(f"Rank mismatch for {name}: expected {aval.shape} and called with {leaf.shape}")
-    for axis, (size, expected) in enumerate(zip(leaf.shape, aval.shape)):
+def _result_names(out_tree):
+    return ["result" + tree_util.keystr(path)
+            for path, _ in tree_util.tree_flatten_with_path(out_tree.unflatten(range(out_tree.num_leaves)))[0]]
+
+
+def with_names(text, arguments, results, kept):
+    """The text with the names of arguments and results in the signature of its main function, as jax writes them."""
+    found = re.search(r"func\.func public @main\((.*)\) -> (.*) \{\n", text)
+    if found is None:
+        return text
+    inputs = re.split(r", (?=%arg\d+: )", found[1])
+    outputs = re.split(r", (?=tensor<)", found[2].removeprefix("(").removesuffix(")") if found[2].startswith("(") else found[2])
+    first = len(inputs) - len(kept)
+    if first < 0 or len(outputs) != len(results) or " loc(" in found[1] or "jax.result_info" in found[2]:
+        return text
+
+    def quoted(name):
+        return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    inputs[first:] = [f"{one} loc({quoted(arguments[place])})" for one, place in zip(inputs[first:], kept)]
+    outputs = [re.sub(r"^(tensor<[^ ]*)(?: \{(.*)\})?$",
+                      lambda match, name=name: f"{match[1]} {{jax.result_info = {quoted(name)}{', ' + match[2] if match[2] else ''}}}", one)
+               for one, name in zip(outputs, results)]
+    return f"{text[:found.start(1)]}{', '.join(inputs)}) -> ({', '.join(outputs)}) {{\n{text[found.end():]}"
+
+
+def _check_argument(name, leaf, shape, aval):
+    if len(shape) != len(aval.shape):
+        raise ValueError(f"Rank mismatch for {name}: expected {aval.shape} and called with {shape}")
+    for axis, (size, expected) in enumerate(zip(shape, aval.shape)):
         if not isinstance(expected, SymbolicSize) and size != expected:
             raise ValueError(f"Shape mismatch for {name}.shape[{axis}] (expected same constant): expected {aval.shape} and called "
-                             f"with {leaf.shape}")
+                             f"with {shape}")
     if leaf.dtype != aval.dtype:
         raise ValueError(f"Dtype mismatch for {name}: expected {aval.dtype} and called with {leaf.dtype}")
 
@@ -164,8 +219,17 @@ def _check_argument(name, leaf, aval):
 _PAGE = "https://docs.jax.dev/en/latest/export/shape_poly.html#"
 
 
+def _holds(condition):
+    """What a comparison of sizes says; False if it is inconclusive."""
+    try:
+        return bool(condition())
+    except InconclusiveDimensionOperation:
+        return False
+
+
 def _solve(names, shapes, avals):
-    """Solves for the variables from the arguments' sizes; raises for sizes that contradict the shapes or the constraints."""
+    """Solves for the variables from the arguments' sizes; raises for sizes that contradict the shapes or the constraints, and for
+    symbolic ones of which that is not known."""
     waiting = [(f"{name}.shape[{axis}]", size, expression) for name, shape, aval in zip(names, shapes, avals)
                for axis, (size, expression) in enumerate(zip(shape, aval.shape)) if isinstance(expression, SymbolicSize)]
     scope = scope_of([expression for _, _, expression in waiting])
@@ -188,7 +252,7 @@ def _solve(names, shapes, avals):
                     sizes[name] = -sizes[name]
                 check(remainder == 0, f"Division had remainder {remainder} when computing the value of '{name}'.")
                 solved += f"'{name}' = {sizes[name]} from specification '{expression}' for dimension {where} (= {size}), "
-                check(sizes[name] >= 1, f"Expected value >= 1 for dimension variable '{name}'.")
+                check(_holds(lambda value=sizes[name]: value >= 1), f"Expected value >= 1 for dimension variable '{name}'.")
             elif unknown:
                 left.append((where, size, expression))
             else:
@@ -248,9 +312,59 @@ def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: 
     platforms = tuple(platforms or (default_export_platform(),))
 
     def do_export(*args, **kwargs):
-        return _exported(fun_jit, args, kwargs, platforms, tuple(disabled_checks))
+        exported = _exported(fun_jit, args, kwargs, platforms, tuple(disabled_checks), _asked_convention())
+        return exported
 
     return do_export
+
+
+def _asked_convention():
+    """The calling convention of jax_export_calling_convention_version."""
+    version, oldest, newest = (config.jax_export_calling_convention_version, minimum_supported_calling_convention_version,
+                               maximum_supported_calling_convention_version)
+    if not oldest <= version <= newest:
+        raise ValueError(f"The requested export calling convention version {version} is outside the range of supported versions "
+                         f"[{oldest}..{newest}]")
+    return version
+
+
+_DONATING = ("cpu", "cuda", "rocm", "tpu", "neuron")
+
+
+def _check_donation(traced, platforms):
+    """Raises if arguments are donated and only some of the platforms support that."""
+    donating = [platform for platform in platforms if platform in _DONATING]
+    if traced.donate_argnums and donating and len(donating) != len(platforms):
+        raise NotImplementedError("In multi-platform lowering either all or no lowering platforms should support donation. Lowering for "
+                                  f"{platforms} of which only {donating} support donation")
+
+
+# Targets of custom calls that jax guarantees to keep; {} stands for the letters of the four LAPACK types.
+_STABLE = {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "cu_threefry2x32_ffi",
+           "hip_threefry2x32_ffi", "Eigh", "Qr", "ProductOfElementaryHouseholderReflectors", "LuDecomposition", "ApproxTopK",
+           "stablehlo.dynamic_approx_top_k", "tf.call_tf_function", "tpu_custom_call", "AllocateBuffer", "mosaic_gpu_v2",
+           "stablehlo.dynamic_reduce_window", "stablehlo.dynamic_rng_bit_generator", "stablehlo.dynamic_top_k", "shape_assertion",
+           "cusparse_gtsv2_ffi", "cu_lu_pivots_to_permutation", "hip_lu_pivots_to_permutation", "hipsolver_gesdd_ffi",
+           *(f"{solver}solver_{name}_ffi" for solver in ("cu", "hip")
+             for name in ("getrf", "geqrf", "orgqr", "potrf", "syevd", "gesvd", "gesvdj", "sytrd")),
+           *(f"lapack_{letter}{name}_ffi" for letter in "sdcz"
+             for name in ("potrf", "geqrf", "geev", "gesdd", "getrf", "sytrd" if letter in "sd" else "hetrd", "gehrd", "gees", "trsm",
+                          "gtsv", "orgqr" if letter in "sd" else "ungqr", "syevd" if letter in "sd" else "heevd"))}
+
+
+def _check_custom_calls(text, disabled):
+    """Raises if the text calls targets that are neither stable nor permitted by a disabled check."""
+    permitted = {check.is_custom_call() for check in disabled}
+    if "ALL" in permitted:
+        return
+    found = [line.strip() for line in text.split("\n")
+             if (call := re.search(r'custom_call"?(?:\s+@|\(.*call_target_name = )("(?:[^"\\]|\\.)*"|[\w.$]+)', line))
+             and call[1].strip('"') not in _STABLE | permitted]
+    if found:
+        shown = "\n".join(line if len(line) <= 400 else line[:400] + "..." for line in found)
+        raise ValueError("Cannot serialize code with custom calls whose targets have no compatibility guarantees. See "
+                         "https://docs.jax.dev/en/latest/export/export.html#compatibility-guarantees-for-custom-calls. Examples are:\n"
+                         f"{shown}.\nHint: pass disabled_checks=[DisabledSafetyCheck.custom_call(target)] to export.")
 
 
 def _check_scope(function, avals, names):
@@ -279,44 +393,67 @@ def _canonical(leaf):
     return kind if narrow == kind.dtype else ShapeDtypeStruct(kind.shape, narrow, weak_type=getattr(kind, "weak_type", False))
 
 
-def _exported(function, args, kwargs, platforms, disabled):
+def _exported(function, args, kwargs, platforms, disabled, convention):
     leaves, structure = _core.tree_flatten((args, kwargs))
     name = getattr(function, "__name__", "unknown")
     if any(map(has_symbolic_shape, leaves)):
-        avals = tuple(map(_canonical, leaves))
-        _check_scope(name, avals, _argument_names(structure))
+        return _exported_symbolically(function, leaves, structure, name, platforms, disabled, convention)
+    programs = {}
 
-        def out_types(leaves):
-            args, kwargs = structure.unflatten(leaves)
-            return function.eval_shape(*args, **kwargs)
-
-        outs, out_tree = _core.tree_flatten(trace_symbolically(out_types, avals))
-
-        def call(*values):
-            args, kwargs = structure.unflatten(values)
-            return _core.tree_flatten(function(*args, **kwargs))[0]
-
-        def lower(types):
-            args, kwargs = structure.unflatten(types)
-
-            def lowered():
-                stage = function.trace(*args, **kwargs).lower()
-                text = stage.as_text()
-                # Artifacts have no operations of CHLO; what stands for them is written for known sizes.
-                return _core.stablehlo_text(_core.stablehlo_artifact(text)) if "chlo." in text else text, stage._kept_var_idx
-            return _for_platforms(lowered, platforms)
-        return Exported(name, structure, avals, out_tree, tuple(outs), platforms, disabled, None, _call=call,
-                        _get_vjp=_derivative, _lower=lower, module_kept_var_idx=tuple(range(len(avals))))
     def lowered():
-        stage = function.trace(*args, **kwargs).lower()
+        traced = function.trace(*args, **kwargs)
+        programs[lowering_platform()] = traced.jaxpr
+        stage = traced.lower()
         return stage.as_text(), stage._kept_var_idx
     several = platforms != (default_export_platform(),) and depends_on_platform(lowered)
     traced = function.trace(*args, **kwargs)
+    _check_donation(traced, platforms)
     text, kept = _for_platforms(lowered, platforms) if several else lowered()
+    _check_custom_calls(text, disabled)
+    in_avals, out_avals = tuple(_core.tree_flatten(traced.in_avals)[0]), tuple(traced.jaxpr.out_avals)
     return from_text(name, traced.in_tree, out_tree=traced.out_tree, text=text, platforms=platforms, disabled=disabled,
-                     in_avals=tuple(_core.tree_flatten(traced.in_avals)[0]), out_avals=tuple(traced.jaxpr.out_avals),
-                     kept=kept, program=None if several else traced.jaxpr, get_vjp=_derivative,
-                     flat=lambda *values: _core.tree_flatten(_called(function, structure, values))[0])
+                     in_avals=in_avals, out_avals=out_avals, kept=kept, programs=programs if several else {None: traced.jaxpr},
+                     get_vjp=_derivative, convention=convention, shardings=_exported_shardings.of_text(text, kept, in_avals, out_avals))
+
+
+def _exported_symbolically(function, leaves, structure, name, platforms, disabled, convention):
+    avals = tuple(map(_canonical, leaves))
+    _check_scope(name, avals, _argument_names(structure))
+    first = {}
+
+    def out_types(leaves):
+        args, kwargs = structure.unflatten(leaves)
+        traced = function.trace(*args, **kwargs)
+        if not first:
+            _check_donation(traced, platforms)
+            stage = traced.lower()
+            first.update(text=stage.as_text(), kept=stage._kept_var_idx)
+            _check_custom_calls(first["text"], disabled)
+        return traced.out_info
+
+    outs, out_tree = _core.tree_flatten(trace_symbolically(out_types, avals))
+    shardings = _exported_shardings.of_text(first["text"], first["kept"], avals, outs)
+
+    def call(*values):
+        return _core.tree_flatten(_called(function, structure, values))[0]
+
+    def lower(types):
+        def lowered():
+            stage = function.trace(*args, **kwargs).lower()
+            text = stage.as_text()
+            # Artifacts have no operations of CHLO; what stands for them is written for known sizes.
+            return _core.stablehlo_text(_core.stablehlo_artifact(text)) if "chlo." in text else text, stage._kept_var_idx
+        args, kwargs = structure.unflatten(types)
+        return _for_platforms(lowered, platforms)
+    return Exported(name, structure, avals, out_tree, tuple(outs), platforms, disabled, None, _devices_of(first["text"]),
+                    calling_convention_version=convention, shardings=shardings, _call=call, _get_vjp=_derivative, _lower=lower,
+                    module_kept_var_idx=tuple(range(len(avals))))
+
+
+def _devices_of(text):
+    """The number of devices that a text is for."""
+    partitions = re.search(r"mhlo\.num_partitions = (\d+)", text[:10000])
+    return int(partitions[1]) if partitions else 1
 
 
 def _called(function, structure, leaves):
@@ -325,6 +462,12 @@ def _called(function, structure, leaves):
 
 
 _INDEX = "_platform_index"
+
+
+def _shifted(arguments):
+    """A list of arguments after one more."""
+    return re.sub(r"%arg(\d+)", lambda match: f"%arg{int(match[1]) + 1}", arguments)
+
 
 
 def _for_platforms(lower, platforms):
@@ -357,32 +500,35 @@ def _for_platforms(lower, platforms):
         body = re.sub(r'@("(?:[^"\\]|\\.)*"|[\w.$]+)', renamed, body)
         functions.append(re.sub(r" \{(?:tf|jax|mhlo)\.[^{}]*\}", "", body.replace("func.func public", "func.func private", 1)))
         kinds = ", ".join(outputs)
-        branches.append(f"      %{number + 1}:{len(outputs)} = func.call @main_{number}({', '.join(name for name, _ in inputs)}) : "
+        branches.append(f"      %{number + 1}:{len(outputs)} = func.call @main_{number}({', '.join(_shifted(name) for name, _ in inputs)}) : "
                         f"({', '.join(kind for _, kind in inputs)}) -> ({kinds})\n      stablehlo.return "
                         f"{', '.join(f'%{number + 1}#{i}' for i in range(len(outputs)))} : {kinds}\n")
-    takes = ", ".join([f'%index: tensor<i32> {{jax.global_constant = "{_INDEX}"}}', *([header[1]] if header[1] else [])])
-    main = (f"  func.func public @main({takes}) -> {header[2]} {{\n    %0:{len(outputs)} = \"stablehlo.case\"(%index) ({{\n"
+    takes = ", ".join([f'%arg0: tensor<i32> {{jax.global_constant = "{_INDEX}"}}', *([_shifted(header[1])] if header[1] else [])])
+    main = (f"  func.func public @main({takes}) -> {header[2]} {{\n    %0:{len(outputs)} = \"stablehlo.case\"(%arg0) ({{\n"
             + "    }, {\n".join(branches) + f"    }}) : (tensor<i32>) -> ({kinds})\n    return "
             f"{', '.join(f'%0#{i}' for i in range(len(outputs)))} : {kinds}\n  }}\n")
-    return texts[0][0][:texts[0][0].index("  func.func")] + main + "".join(functions) + "}\n", texts[0][1]
+    opening = texts[0][0][:texts[0][0].index("  func.func")]
+    flag = "jax.uses_shape_polymorphism = true"
+    opening = (opening.replace("attributes {", f"attributes {{{flag}, ", 1) if " attributes {" in opening
+               else opening.replace(" {", f" attributes {{{flag}}} {{", 1))
+    return opening + main + "".join(functions) + "}\n", texts[0][1]
 
 
-def from_text(name, in_tree, in_avals, out_tree, out_avals, text, platforms, disabled, kept, program=None, get_vjp=None, artifact=None,
-              nr_devices=None, convention=maximum_supported_calling_convention_version, shardings=None, effects=((), ()), flat=None):
-    """An exported program of static sizes, as text or as an artifact. Its derivative is that of its program, or the one serialized with
-    it."""
-    if nr_devices is None:
-        partitions = re.search(r"mhlo\.num_partitions = (\d+)", text[:10000])
-        nr_devices = int(partitions[1]) if partitions else 1
+def from_text(name, in_tree, in_avals, out_tree, out_avals, text, platforms, disabled, kept, programs=None, get_vjp=None, artifact=None,
+              nr_devices=None, convention=maximum_supported_calling_convention_version, shardings=None, effects=((), ())):
+    """An exported program of static sizes, as text or as an artifact. `programs`: what is run on each platform, or {None: on all}; without
+    it, what is read. The derivative is that of these programs, or the one serialized with the file."""
+    nr_devices = _devices_of(text) if nr_devices is None else nr_devices
     exported = Exported(name, in_tree, in_avals, out_tree, out_avals, platforms, disabled, text, nr_devices, *effects, convention,
                         kept, artifact, shardings, _get_vjp=get_vjp)
-    if program is None and flat is not None:
-        evaluate = jit(flat)
-    elif program is None:
+    if programs is None:
         module = text if artifact is None else artifact
-        evaluate = evaluate_module(module, in_avals, out_avals, kept, platforms, default_export_platform)
+        evaluate = evaluate_module(module, in_avals, out_avals, kept, platforms, exported._records())
     else:
-        evaluate = jit(lambda *values: eval_jaxpr(program.jaxpr, program.consts, *values))
+        def run(*values):
+            program = programs[None] if None in programs else programs.get(lowering_platform(), programs.get(platforms[0]))
+            return eval_jaxpr(program.jaxpr, program.consts, *values)
+        evaluate = jit(run)
     call = evaluate if get_vjp is _derivative else _with_derivative(exported, evaluate)
     object.__setattr__(exported, "_call", call)
     return exported
@@ -419,7 +565,9 @@ def _derivative(primal):
 
     avals = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in primal.in_avals]
     avals += [ShapeDtypeStruct(aval.shape, _tangent_dtype(aval)) for aval in primal.out_avals]
-    return export(jit(fun_vjp_jax), platforms=primal.platforms, disabled_checks=primal.disabled_safety_checks)(*avals)
+    ins, outs = (list(map(_exported_shardings.on_first_devices, records)) for records in primal._records())
+    shardings = {"in_shardings": tuple(ins + outs), "out_shardings": tuple(ins)} if primal.nr_devices > 1 else {}
+    return export(jit(fun_vjp_jax, **shardings), platforms=primal.platforms, disabled_checks=primal.disabled_safety_checks)(*avals)
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:

@@ -1,0 +1,105 @@
+"""Shardings of the arguments and results of exported programs: as texts state them, in files, and on the devices of a call."""
+import re
+
+from capibara import _core
+from capibara.jax._axes import AbstractDevice, AbstractMesh, AxisType
+from capibara.jax._devices import devices
+from capibara.jax._explicit import reshard
+from capibara.jax._mesh import Mesh, PartitionSpec, current_mesh, grid_of
+from capibara.jax._placing import device_put, with_sharding_constraint
+from capibara.jax._sharding import NamedSharding
+
+_ANNOTATION = re.compile(r"sdy\.sharding = #sdy\.sharding<@([\w$.]+), \[([^\]]*)\](?:, replicated=\{[^}]*\})?(?:, unreduced=\{([^}]*)\})?>")
+
+
+def of_text(text, kept, in_avals, out_avals):
+    """What the main function of a text states for all arguments and for the results: one record each, None if the compiler decides."""
+    head, _, rest = text.partition("func.func public @main(")
+    meshes = {name: [(axis, int(size)) for axis, size in re.findall(r'"([^"]*)"=(\d+)', axes)]
+              for name, axes in re.findall(r"sdy\.mesh @([\w$.]+) = <\[([^\]]*)\]", head)}
+    ins, outs = [None] * len(in_avals), [None] * len(out_avals)
+    if meshes:
+        inputs, _, outputs = rest[:rest.index("{\n")].partition(") -> ")
+        parts = re.split(r"(?=%arg\d+: )", inputs)[1:]
+        for place, part in zip(kept, parts[len(parts) - len(kept):]):
+            ins[place] = _stated(part, meshes, in_avals[place])
+        for place, part in enumerate(re.split(r", (?=tensor<)", outputs)[-len(out_avals):] if out_avals else ()):
+            outs[place] = _stated(part, meshes, out_avals[place])
+    return tuple(ins), tuple(outs)
+
+
+def _stated(part, meshes, aval):
+    found = _ANNOTATION.search(part)
+    mesh = found and meshes.get(found[1])
+    if not mesh:
+        return None
+    types = getattr(getattr(aval, "sharding", None), "mesh", None)
+    kinds = {} if types is None else {name: kind.value for name, kind in zip(types.axis_names, types.axis_types)}
+    device = devices()[0]
+    return {"axis_names": [name for name, _ in mesh], "axis_sizes": [size for _, size in mesh],
+            "axis_types": [1 + kinds.get(name, AxisType.Auto.value) for name, _ in mesh], "device_kind": device.device_kind,
+            "platform": device.platform, "cores": None, "dims": [re.findall(r'"([^"]*)"', dim) for dim in found[2].split("}")[:-1]],
+            "reduced": [], "unreduced": re.findall(r'"([^"]*)"', found[3] or ""), "memory_kind": "device"}
+
+
+def named(record, mesh=None):
+    """The sharding of a record, on a mesh with the same axes, by default an abstract one."""
+    if record is None:
+        return None
+    kinds = tuple(AxisType(kind - 1) for kind in record["axis_types"])
+    device = AbstractDevice(record["device_kind"], record["cores"], record["platform"]) if record["platform"] else None
+    own = AbstractMesh(tuple(record["axis_sizes"]), tuple(record["axis_names"]), kinds, abstract_device=device)
+    if mesh is not None and mesh.abstract_mesh != own:
+        raise ValueError(f"NamedSharding new mesh {mesh} does not match the mesh used for export {own}.")
+    spec = PartitionSpec(*(tuple(axes) or None for axes in record["dims"]), unreduced=frozenset(record["unreduced"]),
+                         reduced=frozenset(record["reduced"]))
+    return NamedSharding(own if mesh is None else mesh, spec, memory_kind=record["memory_kind"] or None)
+
+
+def _on_devices(record, chosen):
+    kinds = tuple(AxisType(kind - 1) for kind in record["axis_types"])
+    return named(record, Mesh(grid_of(chosen, record["axis_sizes"]), record["axis_names"], kinds))
+
+
+def on_first_devices(record):
+    """The sharding of a record on the first devices, for programs that are traced again; None for None."""
+    if record is None:
+        return None
+    count = 1
+    for size in record["axis_sizes"]:
+        count *= size
+    chosen = devices()[:count]
+    return _on_devices(record, chosen) if len(chosen) == count else named(record)
+
+
+def devices_of_call(leaves):
+    """The devices on which a call runs: those of its committed arguments, otherwise of the mesh in use; None while a function is traced."""
+    if any(isinstance(leaf, _core.Tracer) for leaf in leaves):
+        return None
+    found = [leaf.sharding._device_list for leaf in leaves if leaf._committed]
+    if found:
+        return list(max(found, key=len))
+    mesh = current_mesh()
+    return list(mesh.devices.flat) if mesh is not None and mesh.size else devices()[:1]
+
+
+def place(leaves, records, chosen):
+    """Arrays moved to the recorded shardings on the devices of a call."""
+    def placed(leaf, record):
+        if record is None:
+            return leaf
+        sharding = _on_devices(record, chosen)
+        return leaf if leaf._committed and leaf.sharding.is_equivalent_to(sharding, leaf.ndim) else device_put(leaf, sharding)
+    return [placed(leaf, record) for leaf, record in zip(leaves, records)]
+
+
+def constrain(values, records):
+    """Traced values with the recorded shardings, on whichever devices the program runs."""
+    def constrained(value, record):
+        if record is None:
+            return value
+        sharding = named(record)
+        if AxisType.Explicit not in sharding.mesh.axis_types:
+            return with_sharding_constraint(value, sharding)
+        return value if value.aval.sharding == sharding else reshard(value, sharding)
+    return [constrained(value, record) for value, record in zip(values, records)]
