@@ -49,6 +49,10 @@ _ALIASES = {
         "capibara.jax.interpreters.partial_eval": "*"}),
     "jax._src.lax": ("jax._src.lax: the modules of jax.lax under jax's private names.", {}),
     "jax._src.layout": ("jax._src.layout: the order of an array's dimensions in memory.", {"capibara.jax._sharding": "Format Layout"}),
+    "jax.extend.mlir": ("jax.extend.mlir: what lowering rules are written with.", {}),
+    "jax.extend.mlir.dialects": ("jax.extend.mlir.dialects: the operations that lowering rules build.", {}),
+    "jax.extend.mlir.dialects.stablehlo": ("jax.extend.mlir.dialects.stablehlo: operations of StableHLO, on traced arrays.", {
+        "capibara.jax._hlo_operations": "*"}),
     "jaxlib": ("jaxlib: the names that libraries take from it themselves, as capibara has them.", {
         "capibara.jax.version": "__version__"}),
     "jaxlib._jax": ("jaxlib._jax: classes of arrays, devices, jitted functions and trees.", {
@@ -106,6 +110,8 @@ _PACKAGES = {
     "jax._src.lib": "xla_client",
     "jax._src.random": "philox2x32 philox4x32 prng rbg threefry2x32 threefry4x32",
     "jax._src.state": "discharge primitives types",
+    "jax.extend.mlir": "dialects",
+    "jax.extend.mlir.dialects": "stablehlo",
     "jaxlib": "_jax version xla_client xla_extension",
 }
 

@@ -42,6 +42,36 @@ def _stated(part, meshes, aval):
             "reduced": [], "unreduced": re.findall(r'"([^"]*)"', found[3] or ""), "memory_kind": "device"}
 
 
+def stated_in(text, records, kept, count):
+    """A text with the shardings of its main function's arguments and results, which programs do not keep when they are read."""
+    found = re.search(r"^module @\S+ (?:attributes \{.*\} )?\{\n(?s:.*?)func\.func public @main\((.*)\) -> (.*) \{\n", text)
+    if found is None or not any(map(any, records)) or "sdy.sharding =" in found[0]:
+        return text
+    meshes = {axes: name for name, axes in re.findall(r"sdy\.mesh @([\w$.]+) = <\[([^\]]*)\]>", text)}
+    known = len(meshes)
+
+    def with_sharding(one, record):
+        if record is None:
+            return one
+        axes = ", ".join(f'"{name}"={size}' for name, size in zip(record["axis_names"], record["axis_sizes"]))
+        name = meshes.setdefault(axes, f"mesh_{len(meshes)}" if meshes else "mesh")
+        dims = ", ".join("{" + ", ".join(f'"{axis}"' for axis in dim) + "}" for dim in record["dims"])
+        sums = f", unreduced={{{', '.join(map(repr, record['unreduced']))}}}".replace("'", '"') if record["unreduced"] else ""
+        sharding = f"sdy.sharding = #sdy.sharding<@{name}, [{dims}]{sums}>"
+        return one.removesuffix("}") + f", {sharding}}}" if one.endswith("}") else f"{one} {{{sharding}}}"
+    inputs = re.split(r", (?=%arg\d+: )", found[1])
+    first = len(inputs) - len(kept)
+    inputs[first:] = [with_sharding(one, records[0][place]) for one, place in zip(inputs[first:], kept)]
+    outputs = re.split(r", (?=tensor<)", found[2][1:-1] if found[2].startswith("(") else found[2])
+    outputs = [with_sharding(one, record) for one, record in zip(outputs, records[1])]
+    head, body = text[:found.start(1)].split("\n", 1)
+    if " attributes {" not in head:
+        head = head.removesuffix("{") + f"attributes {{mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32}} {{"
+    lines = "".join(f"  sdy.mesh @{name} = <[{axes}]>\n" for axes, name in list(meshes.items())[known:])
+    return (f"{head}\n{lines}{body}{', '.join(inputs)}) -> ({', '.join(outputs)}) {{\n"
+            f"{text[found.end():]}")
+
+
 def named(record, mesh=None):
     """The sharding of a record, on a mesh with the same axes, by default an abstract one."""
     if record is None:

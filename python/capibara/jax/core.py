@@ -12,6 +12,7 @@ from capibara._errors import ConcretizationTypeError as _ConcretizationTypeError
 from capibara._errors import InconclusiveDimensionOperation, JaxprTypeError  # noqa: F401
 from capibara._effects import AbstractToken, Effect, Token  # noqa: F401
 from capibara._modules import explain_missing
+from capibara._symbolic_sizes import OPERATIONS as _OPERATIONS, SymbolicSize as _SymbolicSize, extremum as _symbolic_extremum
 from capibara._types import DropVar, UndefinedPrimal, Zero  # noqa: F401
 from capibara.jax._api import jit as _jit
 from capibara.jax._programs import (  # noqa: F401
@@ -285,12 +286,17 @@ ensure_compile_time_eval = eval_context
 
 def min_dim(d1, d2):
     """The smaller of two dimensions."""
-    return min(d1, d2)
+    return _extremum("min", d1, d2)
 
 
 def max_dim(d1, d2):
     """The larger of two dimensions."""
-    return max(d1, d2)
+    return _extremum("max", d1, d2)
+
+
+def _extremum(name, d1, d2):
+    symbolic = next((size for size in (d1, d2) if isinstance(size, _SymbolicSize)), None)
+    return _OPERATIONS[name](d1, d2) if symbolic is None else _symbolic_extremum(name, d1, d2, symbolic.scope)
 
 
 def trace_state_clean():

@@ -19,12 +19,14 @@ from capibara._symbolic_sizes import SymbolicSize, is_symbolic_dim, size_traced
 from capibara._symbolic_tracing import has_symbolic_shape, scope_of, trace_symbolically
 from capibara._types import ShapeDtypeStruct
 from capibara.jax import _exported_bytes, _exported_shardings, config, custom_vjp, default_backend, tree_util, vjp
-from capibara.jax._api import jit
+from capibara.jax._api import jit, make_jaxpr
 from capibara.jax._exported_bytes import register_namedtuple_serialization, register_pytree_node_serialization
 from capibara.jax._exported_values import damaged_texts, evaluate_module
 from capibara.jax._platforms import depends_on_platform, lowering_platform, traced_for
 from capibara.jax._programs import eval_jaxpr
 from capibara.jax._symbolic_modules import symbolic_module
+from capibara.jax.core import jaxprs_in_params
+from capibara.jax.interpreters.mlir import lower_by_rule
 
 __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize", "export", "is_symbolic_dim",
            "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
@@ -98,8 +100,11 @@ class Exported:
     def _module_text(self):
         if self._lower is not None:
             return self._symbolic_text
+        if self.text is not None:
+            return self.text
         with damaged_texts():
-            return _core.stablehlo_text(self.artifact) if self.text is None else self.text
+            text = _core.stablehlo_text(self.artifact)
+        return _exported_shardings.stated_in(text, self._records(), self.module_kept_var_idx, self.nr_devices)
 
     def in_shardings_jax(self, mesh) -> tuple:
         """The shardings of the arguments on a mesh with the axes of the exported one; None for those left to the compiler."""
@@ -301,8 +306,12 @@ def symbolic_args_specs(args, shapes_specs, constraints=(), scope=None):
 
 
 def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: Sequence[DisabledSafetyCheck] = (),
-           **_) -> Callable[..., Exported]:
-    """A function from argument types to the exported program of a jitted function."""
+           _override_lowering_rules: Sequence[tuple[Any, Callable]] | None = None) -> Callable[..., Exported]:
+    """A function from argument types to the exported program of a jitted function.
+
+    `_override_lowering_rules`, private as in jax: pairs of a primitive and the rule that lowers it in this program, as those of
+    `jax.interpreters.mlir.register_lowering`.
+    """
     if isinstance(fun_jit, _core.LibraryFunction):
         fun_jit = jit(fun_jit)  # functions of the library are compiled whole in jax
     if not hasattr(fun_jit, "trace"):
@@ -312,10 +321,43 @@ def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: 
     platforms = tuple(platforms or (default_export_platform(),))
 
     def do_export(*args, **kwargs):
-        exported = _exported(fun_jit, args, kwargs, platforms, tuple(disabled_checks), _asked_convention())
-        return exported
+        function = fun_jit if not _override_lowering_rules else _with_rules(fun_jit, args, kwargs, dict(_override_lowering_rules))
+        return _exported(function, args, kwargs, platforms, tuple(disabled_checks), _asked_convention())
 
     return do_export
+
+
+def _with_rules(function, args, kwargs, rules):
+    """The jitted function with these rules in place of some primitives."""
+    @functools.wraps(function)
+    def replaced(*args, **kwargs):
+        closed, out = make_jaxpr(function, return_shape=True)(*args, **kwargs)
+        return tree_util.tree_unflatten(tree_util.tree_structure(out), evaluate(closed, *_core.tree_leaves((args, kwargs))))
+
+    def evaluate(closed, *values):
+        known = dict(zip((*closed.jaxpr.constvars, *closed.jaxpr.invars), (*closed.consts, *values)))
+        for equation in closed.jaxpr.eqns:
+            inputs = [one.val if isinstance(one, _core.Literal) else known[one] for one in equation.invars]
+            if equation.primitive in rules:
+                results = lower_by_rule(equation.primitive, rules[equation.primitive], lowering_platform(), inputs, equation.params)
+            elif equation.primitive.name == "jit":
+                results = evaluate(equation.params["jaxpr"], *inputs)
+            else:
+                inner = {eqn.primitive for part in jaxprs_in_params(equation.params) for eqn in _all_equations(part)}
+                if found := inner & set(rules):
+                    raise NotImplementedError(f"export: the rule for '{found.pop()}' cannot replace it inside of '{equation.primitive}'")
+                results = equation.primitive.bind(*inputs, **equation.params)
+                results = results if equation.primitive.multiple_results else [results]
+            known.update(zip(equation.outvars, results))
+        return [one.val if isinstance(one, _core.Literal) else known[one] for one in closed.jaxpr.outvars]
+    return jit(replaced)
+
+
+def _all_equations(jaxpr):
+    for equation in jaxpr.eqns:
+        yield equation
+        for part in jaxprs_in_params(equation.params):
+            yield from _all_equations(part)
 
 
 def _asked_convention():

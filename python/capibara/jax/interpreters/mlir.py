@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from capibara import _core
 from capibara._modules import explain_missing
-from capibara.jax import _module_view as ir  # noqa: F401: classes of modules that lowered functions return
+from capibara.jax import _hlo_operations as hlo, _module_view as ir  # noqa: F401: operations, and classes of modules of lowered functions
 from capibara.jax._platforms import lowering_platform
 
 
@@ -38,8 +38,9 @@ def lower_fun(fun: Callable, multiple_results: bool = True) -> Callable:
 def register_lowering(prim, rule: Callable, platform: str | None = None, inline: bool = True, cacheable: bool = True) -> Callable:
     """Registers the lowering of a user's primitive: for one platform, or for all without their own.
 
-    A rule is made by lower_fun, or takes (ctx, *operands, **params) and returns a list: it may use its operands, other rules of
-    lower_fun and emit_python_callback. If it builds MLIR operations, programs call back the implementation instead, with one warning.
+    A rule is made by lower_fun, or takes (ctx, *operands, **params) and returns a list: it may use its operands, elementwise operations
+    of jax.extend.mlir.dialects.stablehlo, other rules of lower_fun and emit_python_callback. If it builds other operations of MLIR,
+    programs call back the implementation instead, with one warning.
     """
     if platform is not None and platform not in _PLATFORMS and not _core.is_plugin_platform(platform):
         raise NotImplementedError(f"Registering an MLIR lowering rule for primitive {prim} for an unknown platform {platform}. Known "
@@ -58,22 +59,29 @@ def register_lowering(prim, rule: Callable, platform: str | None = None, inline:
                                       f"there are rules for {sorted(rules)}")
         if isinstance(chosen, _LoweredFunction):
             return chosen(None, *args, **params)
-        return _by_values(prim, chosen, platform, args, params)
+        return lower_by_rule(prim, chosen, platform, args, params)
 
     prim.def_lowering(lowered)
     return rule
 
 
-def _by_values(prim, rule, platform, args, params):
+def _result_avals(prim, avals_in, params):
+    if not isinstance(prim, _core.CatalogPrimitive):
+        return prim.result_avals(*avals_in, **params)
+    found = _core.eval_shape(lambda *values: prim.bind(*values, **params), tuple(avals_in), {})
+    return [_core.ShapedArray(one.shape, one.dtype) for one in _core.tree_leaves(found)]
+
+
+def lower_by_rule(prim, rule, platform, args, params):
     """Calls a rule for MLIR values with traced arrays instead."""
     avals_in = [_core.type_of(arg) for arg in args]
     module = types.SimpleNamespace(platforms=(platform,), add_keepalive=lambda keepalive: None)
-    ctx = LoweringRuleContext(primitive=prim, avals_in=avals_in, avals_out=prim.result_avals(*avals_in, **params), module_context=module)
+    ctx = LoweringRuleContext(primitive=prim, avals_in=avals_in, avals_out=_result_avals(prim, avals_in, params), module_context=module)
     try:
         return [_core.as_array(value) for value in rule(ctx, *args, **params)]
     except Exception as error:
         reason = f"its lowering builds MLIR operations, which have no meaning here ({type(error).__name__}: {error})"
-        if not prim._handle.has("impl"):
+        if isinstance(prim, _core.CatalogPrimitive) or not prim._handle.has("impl"):
             raise NotImplementedError(f"lowering of '{prim.name}': {reason}; make it by mlir.lower_fun, or give the primitive an "
                                       "implementation by def_impl") from error
         return prim._handle.call_implementation(reason, *args, **params)
