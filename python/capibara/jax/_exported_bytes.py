@@ -32,78 +32,88 @@ def register_pytree_node_serialization(nodetype, *, serialized_name, serialize_a
     if nodetype in _nodes or serialized_name in _names:
         return _register(nodetype, serialized_name)
 
+    if from_children is None and not _is_registered(nodetype):
+        raise ValueError(f"If `from_children` is not present, you must call `jax.tree_util.register_pytree_node` for `{nodetype}` first.")
+
     def rebuild(data, children):
-        if from_children is not None:
-            return from_children(data, children)
-        leaf = _core.tree_flatten(0)[1]
-        node = type(leaf).from_node_data_and_children(nodetype, (nodetype, data), [leaf] * len(children))
-        return node.unflatten(children)
-    return _register(nodetype, serialized_name, _flatten_one_level, serialize_auxdata, deserialize_auxdata, rebuild)
+        if from_children is None:
+            return _node(nodetype, data, children)
+        return _core.tree_flatten(from_children(data, [child.unflatten(range(child.num_leaves)) for child in children]))[1]
+    return _register(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, rebuild)
+
+
+def _node(kind, data, children):
+    """The structure of a node of this class."""
+    return _core.PyTreeDef.from_node_data_and_children(kind, (kind, data), children)
+
+
+def _is_registered(nodetype):
+    mark = object()
+    return _node(nodetype, mark, []).node_data()[1] is mark
 
 
 def register_namedtuple_serialization(nodetype, *, serialized_name):
     """Registers the serialization of a named tuple class in exported programs."""
     if not (isinstance(nodetype, type) and issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
         raise ValueError(f"Use `register_pytree_node_serialization` for types other than `collections.namedtuple`, got {nodetype}")
-    return _register(nodetype, serialized_name, lambda node: (tuple(node), None),
-                     lambda _: json.dumps(nodetype._fields).encode(), lambda data: json.loads(data.decode()),
-                     lambda names, children: nodetype(**dict(zip(names, children))))
-
-
-_register(collections.OrderedDict, "collections.OrderedDict", lambda node: (list(node.values()), list(node)),
-          lambda keys: _write_keys(keys), lambda data: json.loads(data.decode()),
-          lambda keys, children: collections.OrderedDict(zip(keys, children)))
+    def rebuild(names, children):
+        if sorted(names) != sorted(nodetype._fields):
+            raise ValueError(f"Cannot deserialize `{serialized_name}`: it was written with the fields {names}, {nodetype} has "
+                             f"{nodetype._fields}")
+        named = dict(zip(names, children))
+        return _node(nodetype, None, [named[field] for field in nodetype._fields])
+    return _register(nodetype, serialized_name, lambda _: json.dumps(nodetype._fields).encode(), lambda data: json.loads(data.decode()),
+                     rebuild)
 
 
 def _write_keys(keys):
     if not all(isinstance(key, str) for key in keys):
-        raise NotImplementedError(f"Serialization of collections.OrderedDict is supported only when the keys are strings. Found keys: {keys}.")
-    return json.dumps(keys).encode()
+        raise NotImplementedError("Serialization of collections.OrderedDict is supported only when the keys are strings. Found keys: "
+                                  f"{tuple(keys)}.")
+    return json.dumps(list(keys)).encode()
 
 
-def _flatten_one_level(node):
-    children, structure = _core.tree_flatten(node, lambda other: other is not node)
-    return children, structure.node_data()[1]
+_register(collections.OrderedDict, "collections.OrderedDict", _write_keys, lambda data: json.loads(data.decode()),
+          lambda keys, children: _node(collections.OrderedDict, keys, children))
 
 
-def _write_tree(node):
+def _write_tree(structure):
     """(kind, children, keys of a dict, name and data of a registered class)"""
-    def made(kind, children=(), names=(), custom="", data=b""):
-        return kind, [_write_tree(child) for child in children], list(names), custom, data
+    node = structure.node_data()
+
+    def made(kind, names=(), custom="", data=b""):
+        return kind, [_write_tree(child) for child in structure.children()], list(names), custom, data
     if node is None:
-        return made(_NONE)
-    if isinstance(node, int):
         return made(_LEAF)
-    kind = type(node)
+    kind, data = node
+    if kind is type(None):
+        return made(_NONE)
     if kind in (tuple, list):
-        return made(_TUPLE if kind is tuple else _LIST, node)
+        return made(_TUPLE if kind is tuple else _LIST)
     if kind is dict:
-        if not all(isinstance(key, str) for key in node):
-            wrong = next(key for key in node if not isinstance(key, str))
+        if not all(isinstance(key, str) for key in data):
+            wrong = next(key for key in data if not isinstance(key, str))
             raise TypeError("Serialization is supported only for dictionaries with string keys. Found key "
                             f"{wrong!r} of type {type(wrong)}.")
-        return made(_DICT, [node[key] for key in sorted(node)], sorted(node))
+        return made(_DICT, data)
     if kind not in _nodes:
         raise ValueError(f"Cannot serialize PyTreeDef containing an unregistered type `{kind}`. Use "
                          "`export.register_pytree_node_serialization` or `export.register_namedtuple_serialization`.")
-    name, flatten, write_data, *_ = _nodes[kind]
-    children, data = flatten(node)
-    return made(_CUSTOM, children, custom=name, data=bytes(write_data(data)))
+    name, write_data, *_ = _nodes[kind]
+    return made(_CUSTOM, custom=name, data=bytes(write_data(data)))
 
 
 def _read_tree(facts):
     kind, children, names, custom, data = facts
-    if kind in (_LEAF, _NONE):
-        return 0 if kind == _LEAF else None
+    if kind == _LEAF:
+        return _core.tree_flatten(0)[1]
     children = [_read_tree(child) for child in children]
-    if kind == _DICT:
-        return dict(zip(names, children))
     if kind != _CUSTOM:
-        return tuple(children) if kind == _TUPLE else children
+        return _node({_NONE: type(None), _TUPLE: tuple, _LIST: list, _DICT: dict}[kind], names if kind == _DICT else None, children)
     if custom not in _names:
         raise ValueError(f"Cannot deserialize a PyTreeDef with the unregistered type `{custom}`: register it by "
                          "`export.register_pytree_node_serialization` or `export.register_namedtuple_serialization`.")
-    _, _, _, read_data, rebuild = _nodes[_names[custom]]
+    _, _, read_data, rebuild = _nodes[_names[custom]]
     return rebuild(read_data(data), children)
 
 
@@ -120,13 +130,9 @@ def _read_types(types, scope, shardings):
     return tuple(read(shape, dtype, sharding) for (shape, dtype, _), sharding in zip(types, shardings))
 
 
-def _tree(structure):
-    return _write_tree(structure.unflatten(range(structure.num_leaves)))
-
-
 def _facts(exported, vjp_order):
     ins, outs = exported._records()
-    return {"name": exported.fun_name, "in_tree": _tree(exported.in_tree), "out_tree": _tree(exported.out_tree),
+    return {"name": exported.fun_name, "in_tree": _write_tree(exported.in_tree), "out_tree": _write_tree(exported.out_tree),
             "in": _write_types(exported.in_avals), "out": _write_types(exported.out_avals), "devices": exported.nr_devices,
             "in_shardings": list(ins), "out_shardings": list(outs), "platforms": list(exported.platforms),
             "ordered_effects": [str(effect) for effect in exported.ordered_effects],
@@ -154,7 +160,7 @@ def read(blob, make):
 
 
 def _made(facts, make):
-    in_tree, out_tree = (_core.tree_flatten(_read_tree(facts[key]))[1] for key in ("in_tree", "out_tree"))
+    in_tree, out_tree = _read_tree(facts["in_tree"]), _read_tree(facts["out_tree"])
     derivative, scope = facts["vjp"], SymbolicScope()
     ins, outs = facts["in_shardings"], facts["out_shardings"]
     return make(facts["name"], in_tree, _read_types(facts["in"], scope, ins), out_tree, _read_types(facts["out"], scope, outs), None,

@@ -1,7 +1,9 @@
 """Shardings of the arguments and results of exported programs: as texts state them, in files, and on the devices of a call."""
+import math
 import re
 
 from capibara import _core
+from capibara._types import ShapeDtypeStruct
 from capibara.jax._axes import AbstractDevice, AbstractMesh, AxisType
 from capibara.jax._devices import devices
 from capibara.jax._explicit import reshard
@@ -40,6 +42,20 @@ def _stated(part, meshes, aval):
             "axis_types": [1 + kinds.get(name, AxisType.Auto.value) for name, _ in mesh], "device_kind": device.device_kind,
             "platform": device.platform, "cores": None, "dims": [re.findall(r'"([^"]*)"', dim) for dim in found[2].split("}")[:-1]],
             "reduced": [], "unreduced": re.findall(r'"([^"]*)"', found[3] or ""), "memory_kind": "device"}
+
+
+def of_types(leaves):
+    """Records of the shardings of types on abstract meshes; None for other values."""
+    return [_record(leaf.sharding, len(leaf.shape)) if isinstance(leaf, ShapeDtypeStruct) and isinstance(
+        getattr(leaf.sharding, "mesh", None), AbstractMesh) and not leaf.sharding.mesh.empty else None for leaf in leaves]
+
+
+def _record(sharding, rank):
+    mesh, spec, device = sharding.mesh, sharding.spec, sharding.mesh.abstract_device or devices()[0]
+    dims = [[entry] if isinstance(entry, str) else list(entry) if isinstance(entry, tuple) else [] for entry in spec]
+    return {"axis_names": list(mesh.axis_names), "axis_sizes": list(mesh.axis_sizes), "axis_types": [1 + kind.value for kind in mesh.axis_types],
+            "device_kind": device.device_kind, "platform": device.platform, "cores": None, "dims": dims + [[]] * (rank - len(dims)),
+            "reduced": sorted(spec.reduced), "unreduced": sorted(spec.unreduced), "memory_kind": sharding.memory_kind or "device"}
 
 
 def stated_in(text, records, kept, count):
@@ -91,14 +107,12 @@ def _on_devices(record, chosen):
     return named(record, Mesh(grid_of(chosen, record["axis_sizes"]), record["axis_names"], kinds))
 
 
-def on_first_devices(record):
-    """The sharding of a record on the first devices, for programs that are traced again; None for None."""
+def on_devices(record, chosen):
+    """The sharding of a record on these devices, by default the first ones, for programs that are traced again; None for None."""
     if record is None:
         return None
-    count = 1
-    for size in record["axis_sizes"]:
-        count *= size
-    chosen = devices()[:count]
+    count = math.prod(record["axis_sizes"])
+    chosen = devices()[:count] if chosen is None else chosen
     return _on_devices(record, chosen) if len(chosen) == count else named(record)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from capibara import _core
 from capibara._dtypes import KeyType, float0
 from capibara._symbolic_tracing import has_symbolic_shape
-from capibara.jax import random
+from capibara.jax import devices, random
 from capibara.jax._api import jit
 from capibara.jax._exported_shardings import constrain
 from capibara.jax._platforms import lowering_platform
@@ -35,7 +35,7 @@ def type_name(dtype) -> str:
 def _to_text(value, aval):
     if isinstance(aval.dtype, KeyType):
         return random.key_data(value)
-    return np.zeros(aval.shape, bool) if aval.dtype == float0 else value
+    return np.zeros(value.shape, bool) if aval.dtype == float0 else value
 
 
 def _from_text(value, aval):
@@ -44,17 +44,18 @@ def _from_text(value, aval):
     return np.zeros(value.shape, float0) if aval.dtype == float0 else value
 
 
-def evaluate_module(module, in_avals, out_avals, kept, platforms, shardings):
+def evaluate_module(module, in_avals, out_avals, kept, platforms, shardings, count):
     """A function of all arguments that runs a StableHLO text or artifact on the `kept` ones. A module for several platforms also takes
     the platform's index as its first argument. A module with symbolic sizes is specialized for the sizes of each call. `shardings`:
-    records of those of the arguments and of the results."""
+    records of those of the arguments and of the results, and the `count` of devices."""
     symbolic = any(map(has_symbolic_shape, in_avals))
     takes_platform, first = len(platforms) > 1, None
     programs = {}
 
     def run_for(types):
         with damaged_texts():
-            program = _core.program_from_stablehlo(module, types) if types else _core.program_from_stablehlo(module)
+            given = (types,) if types else ()
+            program = _core.program_from_stablehlo(module, *((types, True) if 1 < count <= len(devices()) else given))
 
         def run(*values):
             first = len(values) - len(kept)

@@ -73,6 +73,7 @@ class _Module:
         lines, at, out = self.numbers.lines, self.opening, []
         head = lines[0].replace("module @", "module @", 1)
         flag = "jax.uses_shape_polymorphism = true"
+        head = head.replace(f"{flag}, ", "").replace(f" attributes {{{flag}}}", "")  # of texts for several platforms
         out.append(re.sub(r"attributes \{", f"attributes {{{flag}, ", head, count=1) if " attributes {" in head else
                    head.rstrip("{").rstrip() + f" attributes {{{flag}}} {{")
         out += [self.plain(line) for line in lines[1:self.opening]]

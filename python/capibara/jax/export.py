@@ -80,6 +80,7 @@ class Exported:
     module_kept_var_idx: tuple[int, ...] = ()  # the arguments that the text takes: those that it reads
     artifact: bytes | None = dataclasses.field(default=None, repr=False)  # the program as bytecode, if deserialized
     shardings: tuple | None = dataclasses.field(default=None, repr=False)  # records of arguments and of results
+    _devices: tuple | None = dataclasses.field(default=None, repr=False)  # those in the constraints of its functions; None: the first ones
     _call: Callable = dataclasses.field(default=None, repr=False)  # maps flat arguments to flat results
     _get_vjp: Callable | None = dataclasses.field(default=None, repr=False)
     _lower: Callable | None = dataclasses.field(default=None, repr=False)  # maps types of known sizes to text and the arguments read
@@ -104,7 +105,8 @@ class Exported:
             return self.text
         with damaged_texts():
             text = _core.stablehlo_text(self.artifact)
-        return _exported_shardings.stated_in(text, self._records(), self.module_kept_var_idx, self.nr_devices)
+        text = _exported_shardings.stated_in(text, self._records(), self.module_kept_var_idx, self.nr_devices)
+        return _with_index(text, len(self.module_kept_var_idx)) if len(self.platforms) > 1 else text
 
     def in_shardings_jax(self, mesh) -> tuple:
         """The shardings of the arguments on a mesh with the axes of the exported one; None for those left to the compiler."""
@@ -181,13 +183,38 @@ class Exported:
 
 
 def _argument_names(in_tree):
-    places = tree_util.tree_flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))[0]
-    return [("kwargs" if path[0].idx else "args") + tree_util.keystr(path[1:]) for path, _ in places]
+    args, kwargs = in_tree.children()
+    return _leaf_names("args", args) + _leaf_names("kwargs", kwargs)
+
+
+def _with_index(text, count):
+    """The text of a program that was read, with the attribute of the argument that is the platform's index."""
+    found = re.search(r"func\.func public @main\((%arg0: tensor<i\d+>)(.*)\) -> ", text)
+    if found is None or found[2].count("%arg") != count or "jax.global_constant" in found[0]:
+        return text
+    index = f'{text[:found.end(1)]} {{jax.global_constant = "{_INDEX}"}}{text[found.end(1):]}'
+    return _flagged(index)
+
+
+def _flagged(text):
+    """The text of a program that takes a platform's index or symbolic sizes, which its module says."""
+    flag, (head, rest) = "jax.uses_shape_polymorphism = true", text.split("\n", 1)
+    if " attributes {" in head:
+        return f"{head.replace('attributes {', f'attributes {{{flag}, ', 1)}\n{rest}"
+    return f"{head.removesuffix('{')}attributes {{{flag}}} {{\n{rest}"
 
 
 def _result_names(out_tree):
-    return ["result" + tree_util.keystr(path)
-            for path, _ in tree_util.tree_flatten_with_path(out_tree.unflatten(range(out_tree.num_leaves)))[0]]
+    return _leaf_names("result", out_tree)
+
+
+def _leaf_names(root, structure):
+    """The paths of the leaves of a tree; numbers below a registered class whose objects cannot be built without values."""
+    try:
+        places = tree_util.tree_flatten_with_path(structure.unflatten(range(structure.num_leaves)))[0]
+        return [root + tree_util.keystr(path) for path, _ in places]
+    except Exception:  # whatever the class raises
+        return [f"{root}[<flat index {number}>]" for number in range(structure.num_leaves)]
 
 
 def with_names(text, arguments, results, kept):
@@ -232,7 +259,7 @@ def _holds(condition):
         return False
 
 
-def _solve(names, shapes, avals):
+def _solve(names, shapes, avals, only_solvable=False):
     """Solves for the variables from the arguments' sizes; raises for sizes that contradict the shapes or the constraints, and for
     symbolic ones of which that is not known."""
     waiting = [(f"{name}.shape[{axis}]", size, expression) for name, shape, aval in zip(names, shapes, avals)
@@ -270,6 +297,8 @@ def _solve(names, shapes, avals):
                              + ", ".join(f"'{expression}' for dimension size {where}" for where, _, expression in left)
                              + f". Please see {_PAGE}dimension-variables-must-be-solvable-from-the-input-shapes for more details.")
         waiting = left
+    if only_solvable:
+        return sizes
     for holds, message in checks:
         if not holds:
             raise ValueError(message)
@@ -455,12 +484,14 @@ def _exported(function, args, kwargs, platforms, disabled, convention):
     in_avals, out_avals = tuple(_core.tree_flatten(traced.in_avals)[0]), tuple(traced.jaxpr.out_avals)
     return from_text(name, traced.in_tree, out_tree=traced.out_tree, text=text, platforms=platforms, disabled=disabled,
                      in_avals=in_avals, out_avals=out_avals, kept=kept, programs=programs if several else {None: traced.jaxpr},
-                     get_vjp=_derivative, convention=convention, shardings=_exported_shardings.of_text(text, kept, in_avals, out_avals))
+                     get_vjp=_derivative, convention=convention, shardings=_shardings_of(text, kept, in_avals, out_avals, leaves),
+                     devices=_devices_in(traced.jaxpr, leaves, _devices_of(text)))
 
 
 def _exported_symbolically(function, leaves, structure, name, platforms, disabled, convention):
     avals = tuple(map(_canonical, leaves))
     _check_scope(name, avals, _argument_names(structure))
+    _solve(_argument_names(structure), [aval.shape for aval in avals], avals, only_solvable=True)
     first = {}
 
     def out_types(leaves):
@@ -468,13 +499,14 @@ def _exported_symbolically(function, leaves, structure, name, platforms, disable
         traced = function.trace(*args, **kwargs)
         if not first:
             _check_donation(traced, platforms)
+            first["program"] = traced.jaxpr
             stage = traced.lower()
             first.update(text=stage.as_text(), kept=stage._kept_var_idx)
             _check_custom_calls(first["text"], disabled)
         return traced.out_info
 
     outs, out_tree = _core.tree_flatten(trace_symbolically(out_types, avals))
-    shardings = _exported_shardings.of_text(first["text"], first["kept"], avals, outs)
+    shardings, count = _shardings_of(first["text"], first["kept"], avals, outs, leaves), _devices_of(first["text"])
 
     def call(*values):
         return _core.tree_flatten(_called(function, structure, values))[0]
@@ -487,9 +519,29 @@ def _exported_symbolically(function, leaves, structure, name, platforms, disable
             return _core.stablehlo_text(_core.stablehlo_artifact(text)) if "chlo." in text else text, stage._kept_var_idx
         args, kwargs = structure.unflatten(types)
         return _for_platforms(lowered, platforms)
-    return Exported(name, structure, avals, out_tree, tuple(outs), platforms, disabled, None, _devices_of(first["text"]),
-                    calling_convention_version=convention, shardings=shardings, _call=call, _get_vjp=_derivative, _lower=lower,
+    return Exported(name, structure, avals, out_tree, tuple(outs), platforms, disabled, None, count,
+                    calling_convention_version=convention, shardings=shardings, _devices=_devices_in(first["program"], leaves, count), _call=call, _get_vjp=_derivative, _lower=lower,
                     module_kept_var_idx=tuple(range(len(avals))))
+
+
+def _shardings_of(text, kept, in_avals, out_avals, leaves):
+    """Records of the shardings of arguments and results: of the text, and of types on abstract meshes, which it does not state."""
+    ins, outs = _exported_shardings.of_text(text, kept, in_avals, out_avals)
+    known = _exported_shardings.of_types(leaves) if len(leaves) == len(ins) else ins
+    return tuple(own if stated is None and place in kept else stated for place, (stated, own) in enumerate(zip(ins, known))), outs
+
+
+def _devices_in(program, leaves, count):
+    """The devices for which a function of several devices was traced; None if it names none."""
+    if count == 1:
+        return None
+    named = [getattr(leaf, "sharding", None) for leaf in leaves if not isinstance(leaf, _core.Tracer)]
+    named += [equation.params.get("sharding") for equation in _all_equations(program.jaxpr)]
+    for sharding in named:
+        found = getattr(sharding, "_device_list", ())
+        if len(found) == count:
+            return tuple(found)
+    return None
 
 
 def _devices_of(text):
@@ -549,23 +601,19 @@ def _for_platforms(lower, platforms):
     main = (f"  func.func public @main({takes}) -> {header[2]} {{\n    %0:{len(outputs)} = \"stablehlo.case\"(%arg0) ({{\n"
             + "    }, {\n".join(branches) + f"    }}) : (tensor<i32>) -> ({kinds})\n    return "
             f"{', '.join(f'%0#{i}' for i in range(len(outputs)))} : {kinds}\n  }}\n")
-    opening = texts[0][0][:texts[0][0].index("  func.func")]
-    flag = "jax.uses_shape_polymorphism = true"
-    opening = (opening.replace("attributes {", f"attributes {{{flag}, ", 1) if " attributes {" in opening
-               else opening.replace(" {", f" attributes {{{flag}}} {{", 1))
-    return opening + main + "".join(functions) + "}\n", texts[0][1]
+    return _flagged(texts[0][0][:texts[0][0].index("  func.func")]) + main + "".join(functions) + "}\n", texts[0][1]
 
 
 def from_text(name, in_tree, in_avals, out_tree, out_avals, text, platforms, disabled, kept, programs=None, get_vjp=None, artifact=None,
-              nr_devices=None, convention=maximum_supported_calling_convention_version, shardings=None, effects=((), ())):
+              nr_devices=None, convention=maximum_supported_calling_convention_version, shardings=None, effects=((), ()), devices=None):
     """An exported program of static sizes, as text or as an artifact. `programs`: what is run on each platform, or {None: on all}; without
     it, what is read. The derivative is that of these programs, or the one serialized with the file."""
     nr_devices = _devices_of(text) if nr_devices is None else nr_devices
     exported = Exported(name, in_tree, in_avals, out_tree, out_avals, platforms, disabled, text, nr_devices, *effects, convention,
-                        kept, artifact, shardings, _get_vjp=get_vjp)
+                        kept, artifact, shardings, devices, _get_vjp=get_vjp)
     if programs is None:
         module = text if artifact is None else artifact
-        evaluate = evaluate_module(module, in_avals, out_avals, kept, platforms, exported._records())
+        evaluate = evaluate_module(module, in_avals, out_avals, kept, platforms, exported._records(), nr_devices)
     else:
         def run(*values):
             program = programs[None] if None in programs else programs.get(lowering_platform(), programs.get(platforms[0]))
@@ -607,7 +655,7 @@ def _derivative(primal):
 
     avals = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in primal.in_avals]
     avals += [ShapeDtypeStruct(aval.shape, _tangent_dtype(aval)) for aval in primal.out_avals]
-    ins, outs = (list(map(_exported_shardings.on_first_devices, records)) for records in primal._records())
+    ins, outs = ([_exported_shardings.on_devices(record, primal._devices) for record in records] for records in primal._records())
     shardings = {"in_shardings": tuple(ins + outs), "out_shardings": tuple(ins)} if primal.nr_devices > 1 else {}
     return export(jit(fun_vjp_jax, **shardings), platforms=primal.platforms, disabled_checks=primal.disabled_safety_checks)(*avals)
 
