@@ -57,7 +57,7 @@ def _elsewhere(module, name):
         return ""
     if written := _NAMED_OTHERWISE.get(module, {}).get(name):
         return f" Use {written}."
-    found = [other for other in _SEARCHED if name in dir(sys.modules.get(f"capibara.{other}"))]
+    found = [other for other in _SEARCHED if name in dir(importlib.import_module(f"capibara.{other}"))]
     return f" Did you mean: '{found[0]}.{name}'?" if found else ""
 
 

@@ -82,11 +82,11 @@ def tracers(package):
   package.jit(package.vmap(kept))(rows)
   package.hessian(lambda x: kept(x).sum())(x)
   package.jvp(lambda x: package.jvp(kept, (x,), (x,))[1], (x,), (x,))
-  package.eval_shape(kept, x)
-  package.make_jaxpr(kept)(x)
+  package.eval_shape(lambda x: kept(x), x)
+  package.make_jaxpr(lambda x: kept(x))(x)
   lax.scan(lambda carry, x: (kept(carry), x), 1.0, x)
   lax.while_loop(lambda c: kept(c) < 3, lambda c: c + 1, 0)
-  lax.cond(True, kept, kept, x)
+  lax.cond(True, lambda x: kept(x), lambda x: kept(x * 2), x)
   return seen
 
 

@@ -13,7 +13,7 @@ int main(int count, char** words) {
   try {
     const std::string from = words[1], to = words[2];
     const std::optional<DType> raw = count > 3 ? dtype_from_name(words[3]) : std::nullopt;
-    config::update("jax_enable_x64", from.find("x64") != from.npos);
+    jax::config::update("jax_enable_x64", from.find("x64") != from.npos);
     if (from.ends_with(".npz")) {
       const std::map<std::string, Array> arrays = load_npz(from, raw);
       for (const auto& [name, array] : arrays) std::cout << name << " " << to_string(array.type()) << "\n";
