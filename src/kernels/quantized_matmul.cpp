@@ -116,7 +116,9 @@ Array multiply_bytes(const Array& own, const Array& codes, const Array& scale, c
   };
   Array steps;  // of each row
   if (input_scale.size() == 0) {
-    steps = nonzero(lax::reduce_max(lax::abs(x), {.axes = {last}}) / scalar_of(dtype, 127));
+    const Array largest = lax::reduce_max(lax::abs(x), {.axes = {last}});
+    steps = lax::select(lax::is_finite(largest), nonzero(largest / scalar_of(dtype, 127)),
+                        lax::full_like(largest, std::nan("")));
   } else {
     const Array finite = lax::reduce_and(lax::is_finite(x), {.axes = {last}});
     const Array one = lax::reshape(lax::convert_element_type(input_scale, dtype), {});

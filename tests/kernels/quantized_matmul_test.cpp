@@ -344,6 +344,12 @@ TEST_F(QuantizedKernel, EqualsTheDefinition) {
         check(75, 21, {type_of(DType::int8, {21, 75}), type_of(DType::float32, {21, 1})});
         check(75, 21, {type_of(DType::int8, {21, 75}), type_of(DType::float32, {21, 3})});
         check(75, 21, {type_of(DType::uint8, {21, 48}), type_of(DType::bfloat16, {21, 3})});
+        if (!transposed && rows <= 16) {
+          for (int64_t scales : {0, 1})
+            check(
+                75, 21,
+                {type_of(DType::int8, {21, 75}), type_of(DType::float32, {21, 1}), type_of(DType::float32, {scales})});
+        }
         check(600, 50, {type_of(DType::uint8, {50, 304}), type_of(DType::bfloat16, {50, 19})});
         check(24, 5,
               {type_of(DType::uint16, {5, 6, 1}), type_of(DType::float32, {5, 1}),
