@@ -186,7 +186,7 @@ void require_matrix(std::span<const ArrayType> types, int64_t inputs) {
         refuse("x", concat("at most ", max_summed, " inputs, whose products 32 bits can hold"), types[0]);
       return;
     case Format::int4: {
-      if (rounds_x(types)) refuse("codes", "int8 for x as int8 (argument 'input_scale')", codes);
+      if (rounds_x(types)) refuse("codes", "int8 where x is int8 too", codes);
       const int64_t blocks = blocks_of(inputs, nibble_block);
       require_type("codes", codes, DType::uint8, {outputs, blocks * nibble_block / 2});
       require_type("scale", scale, DType::bfloat16, {outputs, blocks});

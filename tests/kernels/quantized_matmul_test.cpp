@@ -300,7 +300,7 @@ TEST(QuantizedMatmul, RefusesToRoundXBesideOtherCodes) {
   EXPECT_EQ(message(quantize(matrix, {.block = 32}), one),
             "quantized_matmul: expected float32[6,1] (argument 'scale'), got float32[6,2]");
   EXPECT_EQ(message(quantize(matrix, {.format = "int4"}), one),
-            "quantized_matmul: expected int8 for x as int8 (argument 'codes'), got uint8[6,32]");
+            "quantized_matmul: expected int8 where x is int8 too (argument 'codes'), got uint8[6,32]");
   EXPECT_NE(message(quantize_vectors(matrix, {.entries = 8}), one).find("none beside a codebook"), std::string::npos);
   EXPECT_NE(message(quantize(matrix), jnp::ones({2})).find("float32[1] for all of x"), std::string::npos);
   EXPECT_NE(message(quantize(matrix), jnp::ones({})).find("expected one dimension"), std::string::npos);

@@ -17,9 +17,9 @@ from capibara.core.tpu._quantization import QuantizedWeight, on_codes, quantized
 from capibara.model import as_model
 
 _NOTHING = Absent("nothing was quantized")
-# Of a speed measurement: least number of rounds, timings of each model in a round, least duration of a timing, the share of the median
-# within which its interval ends it, and the duration at which it ends anyway.
-_LEAST_ROUNDS, _TRIES, _LEAST_SECONDS, _PRECISION, _MOST_SECONDS = 11, 4, 2e-3, 0.015, 4.0
+# Of a speed measurement: least number of rounds, of timings of each model in one, and seconds of it; least seconds of a timing, so short
+# as to pass between interruptions; share of the median within which its interval ends it, and the seconds after which it ends anyway.
+_LEAST_ROUNDS, _LEAST_TIMINGS, _ROUND_SECONDS, _LEAST_SECONDS, _PRECISION, _MOST_SECONDS = 9, 4, 0.2, 2e-4, 0.015, 6.0
 _METRICS = ("euclidean", "cosine", "dot_product")
 
 
@@ -196,7 +196,7 @@ def _bytes(tree):
 def _speedup(whole, params, coded, codes, batch):
     """The speedup of coded(codes, batch) over whole(params, batch).
 
-    Other work on the machine only adds time: each round takes the shortest of several timings of both, in alternating order, and rounds
+    Other work on the machine only adds time: each round takes the shortest of many timings of both, in alternating order, and rounds
     follow until the median of their ratios is known well enough.
     """
     calls = (lambda: jax.block_until_ready(whole(params, batch)), lambda: jax.block_until_ready(coded(codes, batch)))
@@ -211,9 +211,9 @@ def _speedup(whole, params, coded, codes, batch):
     repeats = [max(1, math.ceil(_LEAST_SECONDS / max(min(seconds(call, 1) for _ in range(5)), 1e-7))) for call in calls]
     ratios, start = [], time.perf_counter()
     while True:
-        timings = [], []
-        for attempt in range(_TRIES):
-            for which in (0, 1) if attempt % 2 == 0 else (1, 0):
+        timings, begin = ([], []), time.perf_counter()
+        while len(timings[0]) < _LEAST_TIMINGS or time.perf_counter() - begin < _ROUND_SECONDS:
+            for which in (0, 1) if len(timings[0]) % 2 == 0 else (1, 0):
                 timings[which].append(seconds(calls[which], repeats[which]))
         ratios.append(min(timings[0]) / min(timings[1]))
         if len(ratios) < _LEAST_ROUNDS:

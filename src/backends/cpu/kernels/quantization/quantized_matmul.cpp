@@ -4,7 +4,7 @@
 // With few rows each code is read once and widened in registers. Four-bit integers are looked up in a register that
 // holds the 16 numbers they encode, if the processor can (AVX-512): this replaces masks, conversion and subtraction. A
 // single row by four-bit integers would still take longer than reading them: with AVX-512 VNNI it becomes integers of
-// 22 bits, whose three bytes are multiplied by the codes as they are stored. Sums depend on the shape alone: the number
+// 24 bits, whose three bytes are multiplied by the codes as they are stored. Sums depend on the shape alone: the number
 // of threads changes nothing.
 #include <algorithm>
 #include <cmath>
@@ -353,55 +353,52 @@ CAPIBARA_LOOPS(avx512, CAPIBARA_AVX512, 16)
 
 #define CAPIBARA_VNNI __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni")))
 
-constexpr int64_t chunk_blocks = 4;                  // of 32 codes: a vector of 64 bytes
-constexpr int64_t chunk_parts = 6 * 64;              // bytes of x: three parts for low and for high codes
-constexpr int max_whole = 127 << 14, low_half = 64;  // of three parts of 7 bits, all but the highest from -64 to 63
+constexpr int64_t chunk_blocks = 4;      // of 32 codes: a vector of 64 bytes
+constexpr int64_t chunk_parts = 6 * 64;  // bytes of x: three parts for low and for high codes
+constexpr int max_whole = 127 << 16;     // of three signed bytes; eight times 15 of it fit into 32 bits
 
-// A row of x in chunks of four blocks: x = step * (high * 2^14 + middle * 2^7 + low).
+// A row of x in chunks of four blocks: x = step * (high * 2^16 + middle * 2^8 + low).
 struct WholeRow {
   Scratch<std::int8_t> parts;  // [chunks, part, low or high codes, 64]
   Scratch<std::int32_t> bias;  // [chunks, 16]: -8 times the sum of the integers that a lane multiplies
   Scratch<float> step;         // [chunks, 16]: of each lane's block
 };
 
+// q = high * 256 + low, low from -128 to 127.
+CAPIBARA_VNNI CAPIBARA_INLINE __m512i lowest_byte(__m512i q) {
+  const __m512i half = _mm512_set1_epi32(128);
+  return _mm512_sub_epi32(_mm512_and_si512(_mm512_add_epi32(q, half), _mm512_set1_epi32(255)), half);
+}
+
 // False if a value is not finite. `x` is padded with zeros to whole chunks.
 CAPIBARA_VNNI bool split_row(const float* x, int64_t chunks, WholeRow& to) {
-  std::uint32_t exponents = 0;
-  constexpr std::uint32_t infinite = 0x7f800000;
-  for (int64_t i = 0; i < chunks * chunk_blocks * nibble_block; ++i) {
-    std::uint32_t bits;
-    std::memcpy(&bits, x + i, sizeof(bits));
-    exponents |= (bits & infinite) == infinite ? 1 : 0;
-  }
-  if (exponents != 0) return false;
+  constexpr int not_finite = 0x99;  // infinities and NaN
+  constexpr float least = 1e-30F;   // the step of smaller values would not be a normal number
   for (int64_t b = 0; b < chunks * chunk_blocks; ++b) {
-    const float* values = x + b * nibble_block;
-    float largest = 1e-30F;  // smaller values are too small for steps
-    for (int i = 0; i < nibble_block; ++i) largest = std::max(largest, std::fabs(values[i]));
-    const float step = largest / static_cast<float>(max_whole), inverse = 1 / step;
-    std::int32_t whole[nibble_block];
-    std::int8_t parts[3][nibble_block];
-    for (int i = 0; i < nibble_block; ++i) whole[i] = static_cast<std::int32_t>(std::nearbyint(values[i] * inverse));
-    for (int i = 0; i < nibble_block; ++i) {
-      const std::int32_t low = ((whole[i] + low_half) & 127) - low_half, upper = (whole[i] - low) >> 7;
-      const std::int32_t middle = ((upper + low_half) & 127) - low_half;
-      parts[0][i] = static_cast<std::int8_t>((upper - middle) >> 7);
-      parts[1][i] = static_cast<std::int8_t>(middle);
-      parts[2][i] = static_cast<std::int8_t>(low);
-    }
+    const __m512 low = _mm512_loadu_ps(x + b * nibble_block), high = _mm512_loadu_ps(x + b * nibble_block + 16);
+    if (_mm512_fpclass_ps_mask(low, not_finite) || _mm512_fpclass_ps_mask(high, not_finite)) return false;
+    const float largest = std::max(least, _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high))));
+    const float step = largest / static_cast<float>(max_whole);
+    const __m512 inverse = _mm512_set1_ps(1 / step);
     const int64_t chunk = b / chunk_blocks, own = b % chunk_blocks;
-    constexpr int half = nibble_block / 2;
-    for (int part = 0; part < 3; ++part) {
-      std::int8_t* at = to.parts.data() + chunk * chunk_parts + part * 128 + own * half;
-      std::memcpy(at, parts[part], half);
-      std::memcpy(at + 64, parts[part] + half, half);
+    std::int8_t* parts = to.parts.data() + chunk * chunk_parts + own * 16;
+    __m512i sum = _mm512_setzero_si512();
+    for (int half = 0; half < 2; ++half) {
+      const __m512i all = _mm512_cvtps_epi32(_mm512_mul_ps(half == 0 ? low : high, inverse));
+      const __m512i first = lowest_byte(all), upper = _mm512_srai_epi32(_mm512_sub_epi32(all, first), 8);
+      const __m512i second = lowest_byte(upper), third = _mm512_srai_epi32(_mm512_sub_epi32(upper, second), 8);
+      const __m512i bytes[3] = {third, second, first};
+      for (int part = 0; part < 3; ++part)
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(parts + part * 128 + half * 64), _mm512_cvtepi32_epi8(bytes[part]));
+      sum = _mm512_add_epi32(sum, all);
     }
-    for (int lane = 0; lane < 4; ++lane) {
-      std::int32_t sum = 0;
-      for (int i = 0; i < 4; ++i) sum += whole[4 * lane + i] + whole[half + 4 * lane + i];
-      to.bias[chunk * 16 + own * 4 + lane] = -8 * sum;
-      to.step[chunk * 16 + own * 4 + lane] = step;
-    }
+    sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_CDAB));  // of four neighbours
+    sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_BADC));
+    const __m512i bias = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sum, 3));
+    const int64_t lane = chunk * 16 + own * 4;
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to.bias.data() + lane),
+                     _mm512_castsi512_si128(_mm512_maskz_compress_epi32(0x1111, bias)));
+    _mm_storeu_ps(to.step.data() + lane, _mm_set1_ps(step));
   }
   return true;
 }
@@ -432,9 +429,9 @@ CAPIBARA_VNNI CAPIBARA_INLINE void multiply_whole(const Codes& codes, const Whol
       const __m512i low = _mm512_and_si512(bytes, low_bits);
       const __m512i high = _mm512_and_si512(_mm512_srli_epi16(bytes, 4), low_bits);
       __m512i all = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), low, part[0]), high, part[1]);
-      all = _mm512_slli_epi32(all, 7);
+      all = _mm512_slli_epi32(all, 8);
       all = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(all, low, part[2]), high, part[3]);
-      all = _mm512_slli_epi32(all, 7);
+      all = _mm512_slli_epi32(all, 8);
       all = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(all, low, part[4]), high, part[5]);
       long long four = 0;
       const std::uint16_t* own = scales + r * codes.blocks + c * chunk_blocks;
