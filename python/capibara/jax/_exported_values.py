@@ -6,7 +6,7 @@ import numpy as np
 from capibara import _core
 from capibara._dtypes import KeyType, float0
 from capibara._symbolic_tracing import has_symbolic_shape
-from capibara.jax import devices, random
+from capibara.jax import device_count, random
 from capibara.jax._api import jit
 from capibara.jax._exported_shardings import constrain
 from capibara.jax._platforms import lowering_platform
@@ -47,7 +47,8 @@ def _from_text(value, aval):
 def evaluate_module(module, in_avals, out_avals, kept, platforms, shardings, count):
     """A function of all arguments that runs a StableHLO text or artifact on the `kept` ones. A module for several platforms also takes
     the platform's index as its first argument. A module with symbolic sizes is specialized for the sizes of each call. `shardings`:
-    records of those of the arguments and of the results, and the `count` of devices."""
+    records of those of the arguments and of the results, for this `count` of devices, if the process has as many."""
+    several = 1 < count <= device_count()
     symbolic = any(map(has_symbolic_shape, in_avals))
     takes_platform, first = len(platforms) > 1, None
     programs = {}
@@ -55,12 +56,14 @@ def evaluate_module(module, in_avals, out_avals, kept, platforms, shardings, cou
     def run_for(types):
         with damaged_texts():
             given = (types,) if types else ()
-            program = _core.program_from_stablehlo(module, *((types, True) if 1 < count <= len(devices()) else given))
+            program = _core.program_from_stablehlo(module, *((types, True) if several else given))
 
         def run(*values):
             first = len(values) - len(kept)
-            values = [*values[:first], *constrain(values[first:], [shardings[0][i] for i in kept])]
-            return constrain(eval_jaxpr(program.jaxpr, program.consts, *values), shardings[1])
+            if several:
+                values = [*values[:first], *constrain(values[first:], [shardings[0][i] for i in kept])]
+            results = eval_jaxpr(program.jaxpr, program.consts, *values)
+            return constrain(results, shardings[1]) if several else results
         return program, jit(run)
 
     if not symbolic:

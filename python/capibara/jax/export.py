@@ -18,7 +18,7 @@ from capibara._symbolic_shapes import SymbolicScope, symbolic_shape
 from capibara._symbolic_sizes import SymbolicSize, is_symbolic_dim, size_traced
 from capibara._symbolic_tracing import has_symbolic_shape, scope_of, trace_symbolically
 from capibara._types import ShapeDtypeStruct
-from capibara.jax import _exported_bytes, _exported_shardings, config, custom_vjp, default_backend, tree_util, vjp
+from capibara.jax import _exported_bytes, _exported_shardings, config, custom_vjp, default_backend, device_count, tree_util, vjp
 from capibara.jax._api import jit, make_jaxpr
 from capibara.jax._exported_bytes import register_namedtuple_serialization, register_pytree_node_serialization
 from capibara.jax._exported_values import damaged_texts, evaluate_module
@@ -170,7 +170,8 @@ class Exported:
         if current not in self.platforms and DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
             raise ValueError(f"Function '{self.fun_name}' was exported for platforms '{tuple(self.platforms)}' but it is used on "
                              f"'({current!r},)'.")
-        chosen = _exported_shardings.devices_of_call(leaves) if self.nr_devices > 1 else None
+        # With fewer devices in the process, where jax refuses the call, the program runs on one.
+        chosen = _exported_shardings.devices_of_call(leaves) if 1 < self.nr_devices <= device_count() else None
         if chosen is not None:
             if len(chosen) != self.nr_devices:
                 raise ValueError(f"Function {self.fun_name} was exported for {self.nr_devices} devices and is called in a context with "
