@@ -10,11 +10,12 @@ from capibara.jax._explicit import reshard
 from capibara.jax._mesh import Mesh, PartitionSpec, current_mesh, grid_of
 from capibara.jax._placing import device_put, with_sharding_constraint
 from capibara.jax._sharding import NamedSharding
+from capibara.jax.core import jaxprs_in_params
 
 _ANNOTATION = re.compile(r"sdy\.sharding = #sdy\.sharding<@([\w$.]+), \[([^\]]*)\](?:, replicated=\{[^}]*\})?(?:, unreduced=\{([^}]*)\})?>")
 
 
-def of_text(text, kept, in_avals, out_avals):
+def _of_text(text, kept, in_avals, out_avals):
     """What the main function of a text states for all arguments and for the results: one record each, None if the compiler decides."""
     head, _, rest = text.partition("func.func public @main(")
     meshes = {name: [(axis, int(size)) for axis, size in re.findall(r'"([^"]*)"=(\d+)', axes)]
@@ -44,7 +45,7 @@ def _stated(part, meshes, aval):
             "reduced": [], "unreduced": re.findall(r'"([^"]*)"', found[3] or ""), "memory_kind": "device"}
 
 
-def of_types(leaves):
+def _of_types(leaves):
     """Records of the shardings of types on abstract meshes; None for other values."""
     return [_record(leaf.sharding, len(leaf.shape)) if isinstance(leaf, ShapeDtypeStruct) and isinstance(
         getattr(leaf.sharding, "mesh", None), AbstractMesh) and not leaf.sharding.mesh.empty else None for leaf in leaves]
@@ -53,8 +54,9 @@ def of_types(leaves):
 def _record(sharding, rank):
     mesh, spec, device = sharding.mesh, sharding.spec, sharding.mesh.abstract_device or devices()[0]
     dims = [[entry] if isinstance(entry, str) else list(entry) if isinstance(entry, tuple) else [] for entry in spec]
-    return {"axis_names": list(mesh.axis_names), "axis_sizes": list(mesh.axis_sizes), "axis_types": [1 + kind.value for kind in mesh.axis_types],
-            "device_kind": device.device_kind, "platform": device.platform, "cores": None, "dims": dims + [[]] * (rank - len(dims)),
+    return {"axis_names": list(mesh.axis_names), "axis_sizes": list(mesh.axis_sizes),
+            "axis_types": [1 + kind.value for kind in mesh.axis_types], "device_kind": device.device_kind, "platform": device.platform,
+            "cores": None, "dims": dims + [[]] * (rank - len(dims)),
             "reduced": sorted(spec.reduced), "unreduced": sorted(spec.unreduced), "memory_kind": sharding.memory_kind or "device"}
 
 
@@ -147,3 +149,30 @@ def constrain(values, records):
             return with_sharding_constraint(value, sharding)
         return value if value.aval.sharding == sharding else reshard(value, sharding)
     return [constrained(value, record) for value, record in zip(values, records)]
+
+
+def shardings_of(text, kept, in_avals, out_avals, leaves):
+    """Records of the shardings of arguments and results: of the text, and of types on abstract meshes, which it does not state."""
+    ins, outs = _of_text(text, kept, in_avals, out_avals)
+    known = _of_types(leaves) if len(leaves) == len(ins) else ins
+    return tuple(own if stated is None and place in kept else stated for place, (stated, own) in enumerate(zip(ins, known))), outs
+
+
+def devices_in(program, leaves, count):
+    """The devices for which a function of several devices was traced; None if it names none."""
+    if count == 1:
+        return None
+    named = [getattr(leaf, "sharding", None) for leaf in leaves if not isinstance(leaf, _core.Tracer)]
+    named += [equation.params.get("sharding") for equation in all_equations(program.jaxpr)]
+    for sharding in named:
+        found = getattr(sharding, "_device_list", ())
+        if len(found) == count:
+            return tuple(found)
+    return None
+
+
+def all_equations(jaxpr):
+    for equation in jaxpr.eqns:
+        yield equation
+        for part in jaxprs_in_params(equation.params):
+            yield from all_equations(part)

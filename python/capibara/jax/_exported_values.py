@@ -1,16 +1,19 @@
 """Converts arguments and results of exported texts, in which PRNG keys are words and float0 tangents are booleans."""
 import contextlib
+import functools
 
 import numpy as np
 
 from capibara import _core
 from capibara._dtypes import KeyType, float0
 from capibara._symbolic_tracing import has_symbolic_shape
-from capibara.jax import device_count, random
-from capibara.jax._api import jit
-from capibara.jax._exported_shardings import constrain
+from capibara.jax import device_count, random, tree_util
+from capibara.jax._api import jit, make_jaxpr
+from capibara.jax._exported_shardings import all_equations, constrain
 from capibara.jax._platforms import lowering_platform
 from capibara.jax._programs import eval_jaxpr
+from capibara.jax.core import jaxprs_in_params
+from capibara.jax.interpreters.mlir import lower_by_rule
 
 _KEY_KINDS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
 
@@ -85,3 +88,29 @@ def evaluate_module(module, in_avals, out_avals, kept, platforms, shardings, cou
             run = programs[key]
         return [_from_text(result, aval) for result, aval in zip(run(*arguments), out_avals)]
     return evaluate
+
+
+def with_rules(function, args, kwargs, rules):
+    """The jitted function with these rules in place of some primitives."""
+    @functools.wraps(function)
+    def replaced(*args, **kwargs):
+        closed, out = make_jaxpr(function, return_shape=True)(*args, **kwargs)
+        return tree_util.tree_unflatten(tree_util.tree_structure(out), evaluate(closed, *_core.tree_leaves((args, kwargs))))
+
+    def evaluate(closed, *values):
+        known = dict(zip((*closed.jaxpr.constvars, *closed.jaxpr.invars), (*closed.consts, *values)))
+        for equation in closed.jaxpr.eqns:
+            inputs = [one.val if isinstance(one, _core.Literal) else known[one] for one in equation.invars]
+            if equation.primitive in rules:
+                results = lower_by_rule(equation.primitive, rules[equation.primitive], lowering_platform(), inputs, equation.params)
+            elif equation.primitive.name == "jit":
+                results = evaluate(equation.params["jaxpr"], *inputs)
+            else:
+                inner = {eqn.primitive for part in jaxprs_in_params(equation.params) for eqn in all_equations(part)}
+                if found := inner & set(rules):
+                    raise NotImplementedError(f"export: the rule for '{found.pop()}' cannot replace it inside of '{equation.primitive}'")
+                results = equation.primitive.bind(*inputs, **equation.params)
+                results = results if equation.primitive.multiple_results else [results]
+            known.update(zip(equation.outvars, results))
+        return [one.val if isinstance(one, _core.Literal) else known[one] for one in closed.jaxpr.outvars]
+    return jit(replaced)

@@ -6,7 +6,6 @@ A function exported here for symbolic sizes is retraced for each; its text, whic
 """
 import dataclasses
 import functools
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,14 +18,13 @@ from capibara._symbolic_sizes import SymbolicSize, is_symbolic_dim, size_traced
 from capibara._symbolic_tracing import has_symbolic_shape, scope_of, trace_symbolically
 from capibara._types import ShapeDtypeStruct
 from capibara.jax import _exported_bytes, _exported_shardings, config, custom_vjp, default_backend, device_count, tree_util, vjp
-from capibara.jax._api import jit, make_jaxpr
+from capibara.jax._api import jit
 from capibara.jax._exported_bytes import register_namedtuple_serialization, register_pytree_node_serialization
-from capibara.jax._exported_values import damaged_texts, evaluate_module
-from capibara.jax._platforms import depends_on_platform, lowering_platform, traced_for
+from capibara.jax._exported_texts import INDEX, check_custom_calls, devices_of, for_platforms, with_index, with_names
+from capibara.jax._exported_values import damaged_texts, evaluate_module, with_rules
+from capibara.jax._platforms import depends_on_platform, lowering_platform
 from capibara.jax._programs import eval_jaxpr
 from capibara.jax._symbolic_modules import symbolic_module
-from capibara.jax.core import jaxprs_in_params
-from capibara.jax.interpreters.mlir import lower_by_rule
 
 __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize", "export", "is_symbolic_dim",
            "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
@@ -106,7 +104,7 @@ class Exported:
         with damaged_texts():
             text = _core.stablehlo_text(self.artifact)
         text = _exported_shardings.stated_in(text, self._records(), self.module_kept_var_idx, self.nr_devices)
-        return _with_index(text, len(self.module_kept_var_idx)) if len(self.platforms) > 1 else text
+        return with_index(text, len(self.module_kept_var_idx)) if len(self.platforms) > 1 else text
 
     def in_shardings_jax(self, mesh) -> tuple:
         """The shardings of the arguments on a mesh with the axes of the exported one; None for those left to the compiler."""
@@ -137,7 +135,7 @@ class Exported:
         if self.artifact is not None:
             return self.artifact
         text = self._module_text()
-        return _core.stablehlo_artifact(text, len(self.platforms) > 1 and _INDEX not in text)
+        return _core.stablehlo_artifact(text, len(self.platforms) > 1 and INDEX not in text)
 
     def has_vjp(self) -> bool:
         """True if the derivative is known."""
@@ -188,23 +186,6 @@ def _argument_names(in_tree):
     return _leaf_names("args", args) + _leaf_names("kwargs", kwargs)
 
 
-def _with_index(text, count):
-    """The text of a program that was read, with the attribute of the argument that is the platform's index."""
-    found = re.search(r"func\.func public @main\((%arg0: tensor<i\d+>)(.*)\) -> ", text)
-    if found is None or found[2].count("%arg") != count or "jax.global_constant" in found[0]:
-        return text
-    index = f'{text[:found.end(1)]} {{jax.global_constant = "{_INDEX}"}}{text[found.end(1):]}'
-    return _flagged(index)
-
-
-def _flagged(text):
-    """The text of a program that takes a platform's index or symbolic sizes, which its module says."""
-    flag, (head, rest) = "jax.uses_shape_polymorphism = true", text.split("\n", 1)
-    if " attributes {" in head:
-        return f"{head.replace('attributes {', f'attributes {{{flag}, ', 1)}\n{rest}"
-    return f"{head.removesuffix('{')}attributes {{{flag}}} {{\n{rest}"
-
-
 def _result_names(out_tree):
     return _leaf_names("result", out_tree)
 
@@ -216,26 +197,6 @@ def _leaf_names(root, structure):
         return [root + tree_util.keystr(path) for path, _ in places]
     except Exception:  # whatever the class raises
         return [f"{root}[<flat index {number}>]" for number in range(structure.num_leaves)]
-
-
-def with_names(text, arguments, results, kept):
-    """The text with the names of arguments and results in the signature of its main function, as jax writes them."""
-    found = re.search(r"func\.func public @main\((.*)\) -> (.*) \{\n", text)
-    if found is None:
-        return text
-    inputs = re.split(r", (?=%arg\d+: )", found[1])
-    outputs = re.split(r", (?=tensor<)", found[2].removeprefix("(").removesuffix(")") if found[2].startswith("(") else found[2])
-    first = len(inputs) - len(kept)
-    if first < 0 or len(outputs) != len(results) or " loc(" in found[1] or "jax.result_info" in found[2]:
-        return text
-
-    def quoted(name):
-        return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    inputs[first:] = [f"{one} loc({quoted(arguments[place])})" for one, place in zip(inputs[first:], kept)]
-    outputs = [re.sub(r"^(tensor<[^ ]*)(?: \{(.*)\})?$",
-                      lambda match, name=name: f"{match[1]} {{jax.result_info = {quoted(name)}{', ' + match[2] if match[2] else ''}}}", one)
-               for one, name in zip(outputs, results)]
-    return f"{text[:found.start(1)]}{', '.join(inputs)}) -> ({', '.join(outputs)}) {{\n{text[found.end():]}"
 
 
 def _check_argument(name, leaf, shape, aval):
@@ -351,43 +312,10 @@ def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: 
     platforms = tuple(platforms or (default_export_platform(),))
 
     def do_export(*args, **kwargs):
-        function = fun_jit if not _override_lowering_rules else _with_rules(fun_jit, args, kwargs, dict(_override_lowering_rules))
+        function = fun_jit if not _override_lowering_rules else with_rules(fun_jit, args, kwargs, dict(_override_lowering_rules))
         return _exported(function, args, kwargs, platforms, tuple(disabled_checks), _asked_convention())
 
     return do_export
-
-
-def _with_rules(function, args, kwargs, rules):
-    """The jitted function with these rules in place of some primitives."""
-    @functools.wraps(function)
-    def replaced(*args, **kwargs):
-        closed, out = make_jaxpr(function, return_shape=True)(*args, **kwargs)
-        return tree_util.tree_unflatten(tree_util.tree_structure(out), evaluate(closed, *_core.tree_leaves((args, kwargs))))
-
-    def evaluate(closed, *values):
-        known = dict(zip((*closed.jaxpr.constvars, *closed.jaxpr.invars), (*closed.consts, *values)))
-        for equation in closed.jaxpr.eqns:
-            inputs = [one.val if isinstance(one, _core.Literal) else known[one] for one in equation.invars]
-            if equation.primitive in rules:
-                results = lower_by_rule(equation.primitive, rules[equation.primitive], lowering_platform(), inputs, equation.params)
-            elif equation.primitive.name == "jit":
-                results = evaluate(equation.params["jaxpr"], *inputs)
-            else:
-                inner = {eqn.primitive for part in jaxprs_in_params(equation.params) for eqn in _all_equations(part)}
-                if found := inner & set(rules):
-                    raise NotImplementedError(f"export: the rule for '{found.pop()}' cannot replace it inside of '{equation.primitive}'")
-                results = equation.primitive.bind(*inputs, **equation.params)
-                results = results if equation.primitive.multiple_results else [results]
-            known.update(zip(equation.outvars, results))
-        return [one.val if isinstance(one, _core.Literal) else known[one] for one in closed.jaxpr.outvars]
-    return jit(replaced)
-
-
-def _all_equations(jaxpr):
-    for equation in jaxpr.eqns:
-        yield equation
-        for part in jaxprs_in_params(equation.params):
-            yield from _all_equations(part)
 
 
 def _asked_convention():
@@ -409,34 +337,6 @@ def _check_donation(traced, platforms):
     if traced.donate_argnums and donating and len(donating) != len(platforms):
         raise NotImplementedError("In multi-platform lowering either all or no lowering platforms should support donation. Lowering for "
                                   f"{platforms} of which only {donating} support donation")
-
-
-# Targets of custom calls that jax guarantees to keep; {} stands for the letters of the four LAPACK types.
-_STABLE = {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "cu_threefry2x32_ffi",
-           "hip_threefry2x32_ffi", "Eigh", "Qr", "ProductOfElementaryHouseholderReflectors", "LuDecomposition", "ApproxTopK",
-           "stablehlo.dynamic_approx_top_k", "tf.call_tf_function", "tpu_custom_call", "AllocateBuffer", "mosaic_gpu_v2",
-           "stablehlo.dynamic_reduce_window", "stablehlo.dynamic_rng_bit_generator", "stablehlo.dynamic_top_k", "shape_assertion",
-           "cusparse_gtsv2_ffi", "cu_lu_pivots_to_permutation", "hip_lu_pivots_to_permutation", "hipsolver_gesdd_ffi",
-           *(f"{solver}solver_{name}_ffi" for solver in ("cu", "hip")
-             for name in ("getrf", "geqrf", "orgqr", "potrf", "syevd", "gesvd", "gesvdj", "sytrd")),
-           *(f"lapack_{letter}{name}_ffi" for letter in "sdcz"
-             for name in ("potrf", "geqrf", "geev", "gesdd", "getrf", "sytrd" if letter in "sd" else "hetrd", "gehrd", "gees", "trsm",
-                          "gtsv", "orgqr" if letter in "sd" else "ungqr", "syevd" if letter in "sd" else "heevd"))}
-
-
-def _check_custom_calls(text, disabled):
-    """Raises if the text calls targets that are neither stable nor permitted by a disabled check."""
-    permitted = {check.is_custom_call() for check in disabled}
-    if "ALL" in permitted:
-        return
-    found = [line.strip() for line in text.split("\n")
-             if (call := re.search(r'custom_call"?(?:\s+@|\(.*call_target_name = )("(?:[^"\\]|\\.)*"|[\w.$]+)', line))
-             and call[1].strip('"') not in _STABLE | permitted]
-    if found:
-        shown = "\n".join(line if len(line) <= 400 else line[:400] + "..." for line in found)
-        raise ValueError("Cannot serialize code with custom calls whose targets have no compatibility guarantees. See "
-                         "https://docs.jax.dev/en/latest/export/export.html#compatibility-guarantees-for-custom-calls. Examples are:\n"
-                         f"{shown}.\nHint: pass disabled_checks=[DisabledSafetyCheck.custom_call(target)] to export.")
 
 
 def _check_scope(function, avals, names):
@@ -480,13 +380,14 @@ def _exported(function, args, kwargs, platforms, disabled, convention):
     several = platforms != (default_export_platform(),) and depends_on_platform(lowered)
     traced = function.trace(*args, **kwargs)
     _check_donation(traced, platforms)
-    text, kept = _for_platforms(lowered, platforms) if several else lowered()
-    _check_custom_calls(text, disabled)
+    text, kept = for_platforms(lowered, platforms) if several else lowered()
+    check_custom_calls(text, disabled)
     in_avals, out_avals = tuple(_core.tree_flatten(traced.in_avals)[0]), tuple(traced.jaxpr.out_avals)
     return from_text(name, traced.in_tree, out_tree=traced.out_tree, text=text, platforms=platforms, disabled=disabled,
                      in_avals=in_avals, out_avals=out_avals, kept=kept, programs=programs if several else {None: traced.jaxpr},
-                     get_vjp=_derivative, convention=convention, shardings=_shardings_of(text, kept, in_avals, out_avals, leaves),
-                     devices=_devices_in(traced.jaxpr, leaves, _devices_of(text)))
+                     get_vjp=_derivative, convention=convention,
+                     shardings=_exported_shardings.shardings_of(text, kept, in_avals, out_avals, leaves),
+                     devices=_exported_shardings.devices_in(traced.jaxpr, leaves, devices_of(text)))
 
 
 def _exported_symbolically(function, leaves, structure, name, platforms, disabled, convention):
@@ -503,11 +404,11 @@ def _exported_symbolically(function, leaves, structure, name, platforms, disable
             first["program"] = traced.jaxpr
             stage = traced.lower()
             first.update(text=stage.as_text(), kept=stage._kept_var_idx)
-            _check_custom_calls(first["text"], disabled)
+            check_custom_calls(first["text"], disabled)
         return traced.out_info
 
     outs, out_tree = _core.tree_flatten(trace_symbolically(out_types, avals))
-    shardings, count = _shardings_of(first["text"], first["kept"], avals, outs, leaves), _devices_of(first["text"])
+    shardings, count = _exported_shardings.shardings_of(first["text"], first["kept"], avals, outs, leaves), devices_of(first["text"])
 
     def call(*values):
         return _core.tree_flatten(_called(function, structure, values))[0]
@@ -519,36 +420,11 @@ def _exported_symbolically(function, leaves, structure, name, platforms, disable
             # Artifacts have no operations of CHLO; what stands for them is written for known sizes.
             return _core.stablehlo_text(_core.stablehlo_artifact(text)) if "chlo." in text else text, stage._kept_var_idx
         args, kwargs = structure.unflatten(types)
-        return _for_platforms(lowered, platforms)
+        return for_platforms(lowered, platforms)
     return Exported(name, structure, avals, out_tree, tuple(outs), platforms, disabled, None, count,
-                    calling_convention_version=convention, shardings=shardings, _devices=_devices_in(first["program"], leaves, count), _call=call, _get_vjp=_derivative, _lower=lower,
+                    calling_convention_version=convention, shardings=shardings, _call=call, _get_vjp=_derivative, _lower=lower,
+                    _devices=_exported_shardings.devices_in(first["program"], leaves, count),
                     module_kept_var_idx=tuple(range(len(avals))))
-
-
-def _shardings_of(text, kept, in_avals, out_avals, leaves):
-    """Records of the shardings of arguments and results: of the text, and of types on abstract meshes, which it does not state."""
-    ins, outs = _exported_shardings.of_text(text, kept, in_avals, out_avals)
-    known = _exported_shardings.of_types(leaves) if len(leaves) == len(ins) else ins
-    return tuple(own if stated is None and place in kept else stated for place, (stated, own) in enumerate(zip(ins, known))), outs
-
-
-def _devices_in(program, leaves, count):
-    """The devices for which a function of several devices was traced; None if it names none."""
-    if count == 1:
-        return None
-    named = [getattr(leaf, "sharding", None) for leaf in leaves if not isinstance(leaf, _core.Tracer)]
-    named += [equation.params.get("sharding") for equation in _all_equations(program.jaxpr)]
-    for sharding in named:
-        found = getattr(sharding, "_device_list", ())
-        if len(found) == count:
-            return tuple(found)
-    return None
-
-
-def _devices_of(text):
-    """The number of devices that a text is for."""
-    partitions = re.search(r"mhlo\.num_partitions = (\d+)", text[:10000])
-    return int(partitions[1]) if partitions else 1
 
 
 def _called(function, structure, leaves):
@@ -556,60 +432,11 @@ def _called(function, structure, leaves):
     return function(*args, **kwargs)
 
 
-_INDEX = "_platform_index"
-
-
-def _shifted(arguments):
-    """A list of arguments after one more."""
-    return re.sub(r"%arg(\d+)", lambda match: f"%arg{int(match[1]) + 1}", arguments)
-
-
-
-def _for_platforms(lower, platforms):
-    """The text and the arguments read of a function that may depend on the platform: one text if all are equal, otherwise a main function
-    that takes the index of its platform."""
-    if platforms == (default_export_platform(),) or not depends_on_platform(lower):
-        return lower()
-    texts = []
-    for platform in platforms:
-        with traced_for(platform):
-            texts.append(lower())
-    if all(text == texts[0] for text in texts):
-        return texts[0]
-    if any(kept != texts[0][1] for _, kept in texts):
-        raise NotImplementedError(f"export: the function reads other arguments on some of the platforms {', '.join(platforms)}; use all of "
-                                  "its arguments on each, or export it for one platform")
-    header = re.search(r"  func\.func public @main\((.*)\) -> (.*) \{\n", texts[0][0])
-    inputs = re.findall(r"(%arg\d+): (tensor<[^<>]*>)", header[1])
-    outputs = re.findall(r"tensor<[^<>]*>", header[2])
-    if len(inputs) != header[1].count("%arg"):
-        raise NotImplementedError("export: only arrays are taken by functions that depend on the platform")
-    branches, functions = [], []
-    for number, (text, _) in enumerate(texts):
-        body = text[text.index("  func.func"):text.rstrip().rindex("}")]
-        names = set(re.findall(r'func\.func \w+ @("(?:[^"\\]|\\.)*"|[\w.$]+)\(', body))
-
-        def renamed(match, names=names, number=number):
-            name = match[1]
-            return match[0] if name not in names else f'@{name[:-1]}_{number}"' if name.endswith('"') else f"@{name}_{number}"
-        body = re.sub(r'@("(?:[^"\\]|\\.)*"|[\w.$]+)', renamed, body)
-        functions.append(re.sub(r" \{(?:tf|jax|mhlo)\.[^{}]*\}", "", body.replace("func.func public", "func.func private", 1)))
-        kinds = ", ".join(outputs)
-        branches.append(f"      %{number + 1}:{len(outputs)} = func.call @main_{number}({', '.join(_shifted(name) for name, _ in inputs)}) : "
-                        f"({', '.join(kind for _, kind in inputs)}) -> ({kinds})\n      stablehlo.return "
-                        f"{', '.join(f'%{number + 1}#{i}' for i in range(len(outputs)))} : {kinds}\n")
-    takes = ", ".join([f'%arg0: tensor<i32> {{jax.global_constant = "{_INDEX}"}}', *([_shifted(header[1])] if header[1] else [])])
-    main = (f"  func.func public @main({takes}) -> {header[2]} {{\n    %0:{len(outputs)} = \"stablehlo.case\"(%arg0) ({{\n"
-            + "    }, {\n".join(branches) + f"    }}) : (tensor<i32>) -> ({kinds})\n    return "
-            f"{', '.join(f'%0#{i}' for i in range(len(outputs)))} : {kinds}\n  }}\n")
-    return _flagged(texts[0][0][:texts[0][0].index("  func.func")]) + main + "".join(functions) + "}\n", texts[0][1]
-
-
 def from_text(name, in_tree, in_avals, out_tree, out_avals, text, platforms, disabled, kept, programs=None, get_vjp=None, artifact=None,
               nr_devices=None, convention=maximum_supported_calling_convention_version, shardings=None, effects=((), ()), devices=None):
     """An exported program of static sizes, as text or as an artifact. `programs`: what is run on each platform, or {None: on all}; without
     it, what is read. The derivative is that of these programs, or the one serialized with the file."""
-    nr_devices = _devices_of(text) if nr_devices is None else nr_devices
+    nr_devices = devices_of(text) if nr_devices is None else nr_devices
     exported = Exported(name, in_tree, in_avals, out_tree, out_avals, platforms, disabled, text, nr_devices, *effects, convention,
                         kept, artifact, shardings, devices, _get_vjp=get_vjp)
     if programs is None:

@@ -113,8 +113,9 @@ if __name__ == "__main__":
       @classmethod
       def tree_unflatten(cls, words, children):
         return cls(children[0], words)
-    export.register_pytree_node_serialization(Described, serialized_name="Described", serialize_auxdata=lambda words: "/".join(words).encode(),
-                                              deserialize_auxdata=lambda data: tuple(data.decode().split("/")))
+    export.register_pytree_node_serialization(
+        Described, serialized_name="Described", serialize_auxdata=lambda words: "/".join(words).encode(),
+        deserialize_auxdata=lambda data: tuple(data.decode().split("/")))
     value = {"b": Described(np.ones(2, np.float32), ("u", "v")), "a": Described(np.ones(1, np.float32), ("w",))}
     exported, read = both(export.export(jax.jit(lambda x: [x, x["b"]]))(value))
     return [read.in_tree == exported.in_tree, read.out_tree == exported.out_tree, [one.words for one in read.call(value)[0].values()]]
@@ -140,7 +141,8 @@ if __name__ == "__main__":
 
   def extrema_of_sizes():
     a, b = export.symbolic_shape("a, b")
-    return [str(size) for size in (core.max_dim(a - 5, 0), core.min_dim(a, b), core.max_dim(a + b, a), core.min_dim(a, 0), core.max_dim(2, 3))]
+    found = core.max_dim(a - 5, 0), core.min_dim(a, b), core.max_dim(a + b, a), core.min_dim(a, 0), core.max_dim(2, 3)
+    return [str(size) for size in found]
 
   def rules_build_operations():
     from jax.extend.core import Primitive
