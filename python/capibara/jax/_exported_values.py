@@ -58,8 +58,7 @@ def evaluate_module(module, in_avals, out_avals, kept, platforms, shardings, cou
 
     def run_for(types):
         with damaged_texts():
-            given = (types,) if types else ()
-            program = _core.program_from_stablehlo(module, *((types, True) if several else given))
+            program = _core.program_from_stablehlo(module, types) if types else _core.program_from_stablehlo(module)
 
         def run(*values):
             first = len(values) - len(kept)

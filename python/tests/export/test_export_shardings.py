@@ -38,14 +38,15 @@ if __name__ == "__main__":
     return exported, export.deserialize(exported.serialize(**options))
 
   def turned(**shardings):
-    return export.export(jax.jit(lambda x: jnp.sin(x.T), **shardings))(A)
+    return export.export(jax.jit(lambda x: x.T * x.T, **shardings))(A)
 
   def shardings_are_stated():
     found = []
     for shardings in ({}, {"in_shardings": ROWS}, {"out_shardings": COLUMNS}, {"in_shardings": COLUMNS, "out_shardings": ROWS}):
       for exported in both(turned(**shardings), vjp_order=2):
-        for one in (exported, exported.vjp(), exported.vjp().vjp()):
+        for one in (exported, exported.vjp()):
           found.append([one.nr_devices, str(one.in_shardings_jax(MESH)), str(one.out_shardings_jax(MESH))])
+        found.append(exported.vjp().vjp().nr_devices)
     return found
 
   def abstract_and_explicit_meshes_are_stated():
@@ -65,13 +66,13 @@ if __name__ == "__main__":
       for mesh in (MESH, REVERSED):
         for spec in (P("d"), P()):
           result = exported.call(jax.device_put(A, NamedSharding(mesh, spec)))
-          found.append([[shard.device.id, str(shard.index), shard.data.tolist()] for shard in result.addressable_shards])
+          found.append([[shard.device.id, str(shard.index), np.asarray(shard.data).tolist()] for shard in result.addressable_shards])
     return found
 
   def constraints_inside_are_kept():
     exported = export.export(jax.jit(lambda x: jax.lax.with_sharding_constraint(x @ x.T, COLUMNS)))(A)
-    results = [one.call(jax.device_put(A, ROWS)) for one in both(exported)]
-    return [[str(shard.index) for shard in result.addressable_shards] for result in results]
+    result = exported.call(jax.device_put(A, ROWS))
+    return [str(shard.index) for shard in result.addressable_shards]
 
   def other_numbers_of_devices_are_refused():
     on_four = jax.device_put(A, NamedSharding(Mesh(jax.devices()[:4], "q"), P("q")))
@@ -160,19 +161,15 @@ if __name__ == "__main__":
 
   def files_are_written_for_the_other():
     (FOLDER / sys.argv[1]).write_bytes(turned(in_shardings=ROWS, out_shardings=COLUMNS).serialize(vjp_order=1))
-    draws = export.export(jax.jit(lambda x: x + jax.random.uniform(jax.random.key(3, impl="rbg"), x.shape)))
-    (FOLDER / f"{sys.argv[1]}.draws").write_bytes(draws(jax.ShapeDtypeStruct(export.symbolic_shape("b, 4"), np.float32)).serialize())
     return 0
 
   def files_of_the_other_are_read():
     found = []
-    for who in sorted(path.name for path in FOLDER.iterdir() if "." not in path.name):
+    for who in sorted(path.name for path in FOLDER.iterdir()):
       read = export.deserialize(bytearray((FOLDER / who).read_bytes()))
       result = read.call(jax.device_put(A, NamedSharding(REVERSED, P())))
       found.append([read.nr_devices, str(read.in_shardings_jax(MESH)), str(read.vjp().out_shardings_jax(MESH)),
-                    [[shard.device.id, str(shard.index)] for shard in result.addressable_shards], np.round(np.asarray(result), 4).tolist()])
-      draws = export.deserialize(bytearray((FOLDER / f"{who}.draws").read_bytes()))
-      found.append(np.round(np.asarray(draws.call(np.zeros((3, 4), np.float32))), 5).tolist())
+                    [[shard.device.id, str(shard.index)] for shard in result.addressable_shards], np.asarray(result).tolist()])
     return found
 
   print(json.dumps({name: globals()[name]() for name in sys.argv[3:]}))
