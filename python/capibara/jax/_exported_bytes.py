@@ -74,7 +74,7 @@ def _write_keys(keys):
 
 
 _register(collections.OrderedDict, "collections.OrderedDict", _write_keys, lambda data: json.loads(data.decode()),
-          lambda keys, children: _node(collections.OrderedDict, keys, children))
+          lambda keys, children: _node(collections.OrderedDict, tuple(keys), children))
 
 
 def _write_tree(structure):

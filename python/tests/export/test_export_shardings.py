@@ -97,6 +97,14 @@ if __name__ == "__main__":
     function = jax.jit(jnp.sin, donate_argnums=0)
     return [message(lambda: export.export(function, platforms=names)(A)) for names in (["cpu", "tpu", "other"], ["cpu", "tpu"], ["other"])]
 
+  def custom_calls_need_a_disabled_check():
+    function = jax.jit(lambda x: jax.ffi.ffi_call("some_target", jax.ShapeDtypeStruct(x.shape, x.dtype))(x))
+    check = export.DisabledSafetyCheck
+    symbolic = jax.ShapeDtypeStruct(export.symbolic_shape("a, 4"), np.float32)
+    return [message(lambda: export.export(function, disabled_checks=checks)(kind)).split(".")[0] for kind in (A, symbolic)
+            for checks in ([], [check.custom_call("some_target")], [check.custom_call("other")], [check.custom_call("ALL")])] + [
+                message(lambda: export.export(jax.jit(jnp.linalg.cholesky))(np.eye(3, dtype=np.float32)))]
+
   def keys_are_strings():
     trees = ({1: A}, collections.OrderedDict({1: A}))
     return [message(export.export(jax.jit(lambda x: x[1]))(tree).serialize) for tree in trees]
