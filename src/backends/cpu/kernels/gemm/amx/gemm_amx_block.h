@@ -5,7 +5,10 @@
 // bit, as long as parts are whole tiles.
 #pragma once
 
+#include <algorithm>
+
 #include "backends/cpu/kernels/gemm/amx/amx_kinds.h"
+#include "backends/cpu/kernels/gemm/round_to_bfloat16.h"
 
 #if defined(__x86_64__)
 
@@ -21,15 +24,35 @@ struct AmxLeft {
   const std::byte* last = nullptr;
 };
 
+// Complete sums, to be rounded and stored row by row.
+struct AmxRounding {
+  const float* sums = nullptr;
+  Bfloat16Bits* out = nullptr;
+  int64_t rows = 0, columns = 0, step = 0, out_step = 0;  // steps in elements from row to row
+
+  void store(int64_t first, int64_t last) const {
+    for (int64_t r = first; r < last; ++r) round_amx_sums(sums + r * step, out + r * out_step, columns);
+  }
+};
+
+// Rows in memory of which each step of a block prefetches a few, a line of each.
+struct AmxAhead {
+  const std::byte* data = nullptr;
+  int64_t rows = 0, step = 0;  // rows for each step; bytes from row to row
+};
+
 struct AmxBlock {
   int64_t steps;  // tiles of k, the last one of `AmxLeft` included
   AmxLeft left[2];
   const std::byte* right;
-  int64_t panel;  // bytes from one packed panel of the right operand to the next
+  int64_t panel;                        // bytes from one packed panel of the right operand to the next
+  int64_t right_step = amx_tile_bytes;  // bytes from one of its tiles to the next
   void* out[4];
   int64_t out_step[4];  // bytes from row to row
   bool accumulate;
-  const std::byte* ahead[2];  // rows of the left operand that are needed soon: each step prefetches a line of both
+  AmxAhead ahead;        // rows of the left operand that are needed soon: a step prefetches its line of all of them
+  AmxAhead written;      // rows of the result that are written soon, distributed to the steps
+  AmxRounding rounding;  // of the block before: a step stores one row, while the tiles multiply
 };
 
 // Tiles 0 to 3: the result, [row][column]; 4 and 5: rows of the left operand; 6 and 7: columns of the right one.
@@ -91,13 +114,15 @@ CAPIBARA_AMX_INLINE void run_amx_block(const AmxBlock& block) {
   begin_amx_tiles<Tiles, 0, R * C>(block);
   const AmxLeft a = block.left[0], b = block.left[R - 1];
   const std::byte *first = a.data, *second = b.data, *right = block.right;
-  const std::byte *ahead = block.ahead[0], *next_ahead = block.ahead[1];
+  const std::byte* written = block.written.data;
   const int64_t panel = block.panel, whole = block.steps - (a.last || b.last ? 1 : 0);
-  for (int64_t s = 0; s < whole; ++s, first += a.step, second += b.step, right += amx_tile_bytes) {
-    if constexpr (R > 1 && C > 1) {
-      __builtin_prefetch(ahead + s * amx_row_bytes, 0, 2);
-      __builtin_prefetch(next_ahead + s * amx_row_bytes, 0, 2);
+  for (int64_t s = 0; s < whole; ++s, first += a.step, second += b.step, right += block.right_step) {
+    const std::byte* ahead = block.ahead.data + s * amx_row_bytes;
+    for (int64_t r = 0; r < block.ahead.rows; ++r, ahead += block.ahead.step) __builtin_prefetch(ahead, 0, 2);
+    if (s < 32) {
+      for (int64_t r = 0; r < block.written.rows; ++r, written += block.written.step) __builtin_prefetch(written, 1);
     }
+    if (s < block.rounding.rows) block.rounding.store(s, s + 1);
     amx_step<Tiles, K, R, C>(first, a.row_step, second, b.row_step, right, panel);
   }
   if (whole < block.steps) {
@@ -105,6 +130,7 @@ CAPIBARA_AMX_INLINE void run_amx_block(const AmxBlock& block) {
     amx_step<Tiles, K, R, C>(packed ? a.last : first, packed ? amx_row_bytes : a.row_step,
                              next_packed ? b.last : second, next_packed ? amx_row_bytes : b.row_step, right, panel);
   }
+  block.rounding.store(std::min(whole, block.rounding.rows), block.rounding.rows);
   end_amx_tiles<Tiles, 0, R * C>(block);
 }
 

@@ -1,8 +1,9 @@
 // The loops around the AMX tiles: blocks that fit the caches, distributed to threads.
 //
 // A task is a block of the result. It multiplies all its rows with as many columns of the right operand as the L2 cache
-// holds before it continues with the next ones. A single thread packs these in the task itself; with several, all of
-// them pack together before the tasks begin. The left operand is read in place where its k are contiguous, else packed
+// holds before it continues with the next ones. One thread, or a few with many columns each, pack these in the task
+// itself: no packed column moves from core to core. Otherwise all threads pack together before the tasks begin.
+// The left operand is read in place where its k are contiguous, else packed
 // too. The sums of a block stay in tiles for all its k if these are few enough: storing and reloading sums costs as
 // much as many multiplications.
 #pragma once
@@ -26,9 +27,10 @@ struct AmxBlocking {
   bool shares = false;    // all threads pack the right operand together before the tasks begin
 
   // `row_bytes`: all k of a row. `along_inner`: the k of the right operand are contiguous in memory, rather than its
-  // columns; packing reads long runs.
-  static AmxBlocking of(int64_t m, int64_t n, int64_t row_bytes, bool along_inner, int threads) {
-    constexpr int64_t few = 64, second_cache = 1 << 20, max_inner = 4096, max_shared_inner = 32 << 10;
+  // columns; packing reads long runs. `by_rows`: blocks of whole rows are needed as soon as they are complete.
+  static AmxBlocking of(int64_t m, int64_t n, int64_t row_bytes, bool along_inner, bool by_rows, int threads) {
+    constexpr int64_t few = 64, few_threads = 4, min_columns = 512, second_cache = 1 << 20, max_inner = 4096,
+                      max_shared_inner = 32 << 10;
     if (m <= few) {
       const int64_t columns = std::clamp<int64_t>(rounded(n / (threads > 1 ? 2 * threads : 1), 64), 64, 1024);
       if (along_inner) return {rounded(m, 16), columns, std::min<int64_t>(columns, 128), 2048};
@@ -36,8 +38,12 @@ struct AmxBlocking {
     }
     AmxBlocking blocking{rounded(m, 32), rounded(n, 32), 0, std::min(rounded(row_bytes, 64), max_inner)};
     blocking.rows = std::min<int64_t>(blocking.rows, 2048);
-    blocking.shares = threads > 1 && row_bytes <= max_shared_inner;
-    if (threads > 1) {
+    // Two tasks for each thread: slower threads take fewer.
+    const int64_t parts = 2 * threads;
+    const bool by_columns = !by_rows && threads > 1 && threads <= few_threads && n >= min_columns * parts;
+    if (by_columns) blocking.columns = rounded((n + parts - 1) / parts, 32);
+    blocking.shares = !by_columns && threads > 1 && row_bytes <= max_shared_inner;
+    if (threads > 1 && !by_columns) {
       // Tall tasks: columns packed by another thread have to be fetched, which pays off over many rows.
       const int64_t rows = std::clamp<int64_t>(second_cache / std::max<int64_t>(1, row_bytes) / 64 * 64, 256, 512);
       blocking.rows = std::min(blocking.rows, rows);
@@ -168,6 +174,7 @@ struct AmxPart {
   // from L2, and the next rows are prefetched.
   void run() const {
     Tiles::configure();
+    alignas(64) S beside[32 * 32];
     AmxBlock block{};
     block.panel = right.panel();
     block.steps = (k + depth - 1) / depth;
@@ -179,11 +186,12 @@ struct AmxPart {
       if (rows > 16) block.left[1] = left_at(i + 16);
       for (int64_t j = n0; j < n0 + n; j += width) {
         block.right = right.at(j, k0);
-        look_ahead(block, i + 32, (j - n0) / width * 2);
-        run_block(block, i, rows, j, std::min(width, n0 + n - j));
+        look_ahead(block, i + 32, (j - n0) / width);
+        run_block(block, i, rows, j, std::min(width, n0 + n - j), beside);
       }
     }
     Tiles::release();
+    block.rounding.store(0, block.rounding.rows);
   }
 
  private:
@@ -192,20 +200,20 @@ struct AmxPart {
     return edges.at(row, k0, k0 + k == product.inner);
   }
 
-  // Selects two of the 32 rows from `first` on for prefetching, then none.
-  void look_ahead(AmxBlock& block, int64_t first, int64_t next) const {
-    for (int64_t r = 0; r < 2; ++r, ++next) {
-      const int64_t panel = first + next / 16 * 16;
-      block.ahead[r] = block.left[0].data;
-      if (next >= 32 || panel + 16 > m0 + m) continue;
-      const AmxLeft at = left_at(panel);
-      block.ahead[r] = at.data + next % 16 * (left.data ? block.steps * amx_row_bytes : at.row_step);
-    }
+  // Selects some of the 32 rows from `first` on for block `index` to prefetch, so that the first blocks prefetch all.
+  void look_ahead(AmxBlock& block, int64_t first, int64_t index) const {
+    const int64_t blocks = (n + 31) / 32, some = std::clamp<int64_t>(32 / blocks, 2, 4), next = index * some;
+    const int64_t panel = first + next / 16 * 16;
+    block.ahead = {};
+    if (next >= 32 || panel + 16 > m0 + m) return;
+    const AmxLeft at = left_at(panel);
+    const int64_t step = left.data ? block.steps * amx_row_bytes : at.row_step;
+    block.ahead = {at.data + next % 16 * step, some, step};
   }
 
-  // Whole tiles of sums are written directly; partial ones, and those to be rounded, go through `beside`.
-  void run_block(AmxBlock& block, int64_t i, int64_t rows, int64_t j, int64_t columns) const {
-    alignas(64) S beside[32 * 32];
+  // Whole tiles of sums are written directly; partial ones, and those to be rounded, go through `beside`. The steps of
+  // the next block round them; until then, the steps of this one prefetch where they will be stored.
+  void run_block(AmxBlock& block, int64_t i, int64_t rows, int64_t j, int64_t columns, S* beside) const {
     const int64_t down = rows > 16 ? 2 : 1, across = (columns + 15) / 16, step = 16 * across;
     const bool rounds = product.bfloat16s && !hold.data && k == product.inner;
     const bool straight = !rounds && rows == down * 16 && columns == across * 16 && product.rows.is_regular() &&
@@ -227,12 +235,21 @@ struct AmxPart {
     }
     const bool elsewhere = !hold.data && !straight;
     if (elsewhere && block.accumulate) each([](S& place, S& own) { own = place; });
-    if (rounds) {
-      const Bfloat16Bits* column = product.bfloat16s + product.columns.at(j);
-      each_row([&](int64_t start, S*) { __builtin_prefetch(column + start, 1); });
+    Bfloat16Bits* rounded = nullptr;
+    block.written = {};
+    if (rounds && product.rows.is_regular()) {
+      rounded = product.bfloat16s + product.rows.at(i) + product.columns.at(j);
+      const int64_t each_step = (rows + block.steps - 1) / block.steps;
+      block.written = {reinterpret_cast<const std::byte*>(rounded), each_step,
+                       product.rows.stride() * static_cast<int64_t>(sizeof(Bfloat16Bits))};
     }
     function(down, across)(block);
+    block.rounding = {};
     if constexpr (std::is_same_v<S, float>) {
+      if (rounded) {
+        block.rounding = {beside, rounded, rows, columns, step, product.rows.stride()};
+        return;
+      }
       if (rounds) {
         const int64_t column = product.columns.at(j);
         return each_row(
@@ -266,7 +283,8 @@ class AmxRun {
 
   explicit AmxRun(const Product<K>& product)
       : AmxRun(product, AmxBlocking::of(product.rows.extent(), product.columns.extent(), product.inner * size,
-                                        product.right_stride == 1, in_parallel_region() ? 1 : thread_count())) {}
+                                        product.right_stride == 1, product.finish != nullptr,
+                                        in_parallel_region() ? 1 : thread_count())) {}
   AmxRun(const Product<K>& product, const AmxBlocking& blocking)
       : product_(product),
         blocking_(blocking),
