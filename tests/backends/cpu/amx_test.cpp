@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/amx_model.h"
+#include "backends/cpu/kernels/attention/panels_amx.h"
 #include "backends/cpu/kernels/gemm/amx/gemm_amx_loops.h"
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
@@ -78,7 +79,8 @@ struct Case {
 
   // Passes the matmul to `run`; returns the result in row-major order.
   template <class Run>
-  std::vector<S> result(Run&& run, bool constant_left = false, bool constant_right = false) const {
+  std::vector<S> result(Run&& run, bool constant_left = false, bool constant_right = false,
+                        bool finishes = true) const {
     auto source = [](const std::vector<P>& data, const Axis& items, const Axis& inner) {
       return AmxSource{reinterpret_cast<const std::byte*>(data.data()), sizeof(P), items, inner};
     };
@@ -98,14 +100,14 @@ struct Case {
       }
     };
     const Finish each_finish = finish;
-    Product<K> product{k, pack_left, pack_right, out.data(), out_rows, out_columns, &each_finish};
+    Product<K> product{k, pack_left, pack_right, out.data(), out_rows, out_columns, finishes ? &each_finish : nullptr};
     product.right_stride = right_inner.is_regular() ? right_inner.stride() : 0;
     if (left_rows.is_regular() && left_inner.is_regular() && left_inner.stride() == 1) {
       product.left_in_place = left.data();
       product.left_stride = left_rows.stride();
     }
     run(product, constant_left, constant_right);
-    for (const std::atomic<int>& times : finished) EXPECT_EQ(times, 1);
+    for (const std::atomic<int>& times : finished) EXPECT_EQ(times, finishes ? 1 : 0);
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) ordered.push_back(out[index(out_rows.at(i) + out_columns.at(j))]);
     }
@@ -240,9 +242,79 @@ void check_threads(std::initializer_list<std::array<int64_t, 3>> shapes) {
       const auto got = one.result(RunOn<K, Tiles>{});
       if (first.empty()) one.check(first = got);
       EXPECT_EQ(std::memcmp(first.data(), got.data(), got.size() * 4), 0) << one.describe() << " on " << threads;
+      // Nothing waits for rows: tasks are split by columns.
+      const auto split = one.result(RunOn<K, Tiles>{}, false, false, false);
+      EXPECT_EQ(std::memcmp(first.data(), split.data(), split.size() * 4), 0) << one.describe() << " on " << threads;
     }
   }
   set_thread_count(2);
+}
+
+// The matmuls of attention: operands packed from rows or across them, some k of all, and what follows on the sums.
+template <class Unit>
+void check_panels() {
+  using Panels = attention::AmxPanels<Unit>;
+  const typename Panels::Session session;
+  std::mt19937 random(11);
+  std::uniform_real_distribution<float> uniform(-2, 2);
+  const auto bits = [&] { return Bfloat16Bits{rounded_bits(uniform(random))}; };
+  const auto value = [](Bfloat16Bits stored) { return Case<AmxBfloat16>::value(stored, true); };
+  const auto size = [](int64_t count) { return static_cast<std::size_t>(count); };
+  for (const auto& [m, k, n] : {std::array<int64_t, 3>{64, 64, 32}, {50, 80, 20}, {17, 33, 16}, {100, 100, 5}}) {
+    std::vector<Bfloat16Bits> left(size(m * k)), across(size(m * k)), right(size(n * k));
+    for (Bfloat16Bits& element : left) element = bits();
+    for (Bfloat16Bits& element : right) element = bits();
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t p = 0; p < k; ++p) across[size(p * m + i)] = left[size(i * k + p)];
+    }
+    const int64_t rows = Panels::packed_rows(m), padded = Panels::padded(k), vectors = (n + 15) / 16,
+                  width = vectors * 16;
+    Scratch<Bfloat16Bits> packed(rows * padded, "test"), same(rows * padded, "test"), columns(width * padded, "test");
+    Panels::pack_left(left.data(), k, m, k, packed.data());
+    Panels::pack_left_across(across.data(), m, m, k, same.data());
+    EXPECT_EQ(std::memcmp(packed.data(), same.data(), size(rows * padded * 2)), 0) << m << " x " << k;
+    Panels::pack_right(right.data(), k, n, k, width, columns.data());
+    Scratch<float> sums(rows * width, "test");
+    std::fill_n(sums.data(), rows * width, 0.5f);
+    // All k into the result, then those from 32 on once more.
+    Panels::multiply(packed.data(), m, k, 0, m, 0, k, columns.data(), width, sums.data(), width, vectors, false);
+    if (k > 32) {
+      Panels::multiply(packed.data(), m, k, 0, m, 32, k, columns.data() + 32 * width, width, sums.data(), width,
+                       vectors, true);
+    }
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0, absolute = 0;
+        for (int64_t p = 0; p < k; ++p) {
+          const double product = (p < 32 ? 1 : 2) * value(left[size(i * k + p)]) * value(right[size(j * k + p)]);
+          sum += product, absolute += std::abs(product);
+        }
+        ASSERT_NEAR(sums[i * width + j], sum, absolute * 0x1p-24 * 30) << i << ", " << j << " of " << m << " x " << n;
+      }
+    }
+
+    // Sums as columns times factors, rounded.
+    float factors[32] = {};
+    for (int64_t j = 0; j < n; ++j) factors[j] = j % 3 == 1 ? 0.0f : uniform(random);
+    sums[0 * width + 1] = std::numeric_limits<float>::infinity();  // its factor is 0
+    std::vector<Bfloat16Bits> stored(size(n * m + 1), Bfloat16Bits{0x1234});
+    Panels::store_columns(sums.data(), m, width, factors, n, stored.data());
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < m; ++i) {
+        const std::uint16_t expected = factors[j] == 0 ? 0 : rounded_bits(sums[i * width + j] * factors[j]);
+        ASSERT_EQ(stored[size(j * m + i)].bits, expected) << i << ", " << j << " of " << m << " x " << n;
+      }
+    }
+    EXPECT_EQ(stored.back().bits, 0x1234);
+
+    // Sums as the right operand of the next matmul.
+    Scratch<Bfloat16Bits> panel(Panels::padded(m) * width, "test"), two_steps(Panels::padded(m) * width, "test"),
+        narrow(m * width, "test");
+    Panels::pack_rounded(sums.data(), m, width, panel.data());
+    for (int64_t i = 0; i < m * width; ++i) narrow[i].bits = rounded_bits(sums[i]);
+    attention::as_panel<AmxBfloat16>(narrow.data(), m, width, two_steps.data());
+    EXPECT_EQ(std::memcmp(panel.data(), two_steps.data(), size(Panels::padded(m) * width * 2)), 0) << m << " x " << n;
+  }
 }
 
 class AmxModelTest : public testing::Test {
@@ -262,9 +334,10 @@ TEST_F(AmxModelTest, ReadsAndWritesMemoryInAnyOrder) {
 }
 TEST_F(AmxModelTest, RoundsItsSums) { check_rounding<AmxModel>(); }
 TEST_F(AmxModelTest, IsTheSameForAnyNumberOfThreads) {
-  check_threads<AmxBfloat16, AmxModel>({{300, 70, 130}, {16, 600, 200}});
-  check_threads<AmxSignedBytes, AmxModel>({{300, 70, 130}, {16, 1100, 200}});
+  check_threads<AmxBfloat16, AmxModel>({{300, 70, 130}, {70, 40, 2100}, {16, 600, 200}});
+  check_threads<AmxSignedBytes, AmxModel>({{300, 70, 130}, {70, 70, 2100}, {16, 1100, 200}});
 }
+TEST_F(AmxModelTest, MultipliesPanelsOfAttention) { check_panels<AmxModel>(); }
 TEST_F(AmxModelTest, SplitsALongInnerDimension) {
   using Order = Case<AmxBfloat16>::Order;
   const Case<AmxBfloat16> longer(5, 17000, 7, Order::transposed, Order::plain,
@@ -313,6 +386,7 @@ TEST_F(AmxTest, ReadsAndWritesMemoryInAnyOrder) {
   check_scattered<AmxBfloat16, Hardware>();
   check_scattered<AmxSignedByUnsigned, Hardware>();
 }
+TEST_F(AmxTest, MultipliesPanelsOfAttention) { check_panels<Hardware>(); }
 TEST_F(AmxTest, RoundsItsSums) { check_rounding<Hardware>(); }
 TEST_F(AmxTest, IsTheSameForAnyNumberOfThreads) {
   check_threads<AmxBfloat16, Hardware>({{300, 70, 130}, {700, 1100, 600}, {16, 1100, 900}});

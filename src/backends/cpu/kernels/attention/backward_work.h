@@ -3,6 +3,7 @@
 
 #include "backends/cpu/kernels/attention/hide.h"
 #include "backends/cpu/kernels/attention/panels.h"
+#include "backends/cpu/kernels/attention/panels_amx.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "core/runtime/interrupt.h"
 
@@ -19,7 +20,7 @@ struct BackwardShape {
     key_blocks = (plan.sizes.keys + key_block - 1) / key_block;
     query_blocks = (plan.sizes.queries + query_block - 1) / query_block;
     key_width = round_up(key_block, tiles.lanes());
-    query_width = round_up(query_block, tiles.lanes());
+    query_width = round_up(query_block, std::max<int64_t>(tiles.lanes(), K::together));
   }
 };
 
@@ -56,7 +57,7 @@ class BackwardWork {
     dvalue_ = sums(shape.key_blocks * value_rows_ * shape.key_width);
     for (Scratch<C>* buffer : {&shares_, &weights_, &gradients_}) *buffer = sums(key_rows_ * tiles.full_width());
     for (Scratch<P>* buffer : {&narrow_, &narrow_gradients_}) *buffer = make(key_rows_ * tiles.full_width());
-    panel_ = make((key_rows_ + 8) * tiles.full_width());
+    panel_ = make((key_rows_ + std::max(8, K::together)) * tiles.full_width());
     weights_right_ = make(shape.key_width * tiles.padded(shape.query_width));
     gradients_right_ = make(shape.key_width * tiles.padded(shape.query_width));
   }
@@ -103,6 +104,7 @@ class BackwardWork {
   Scratch<C> base_, delta_, dquery_, dkey_, dvalue_;  // sums are transposed: [size, queries or keys of a block]
   Scratch<C> shares_, weights_, gradients_;           // of a panel: [keys, queries]; weights: after dropout
   Scratch<P> narrow_, narrow_gradients_, panel_, weights_right_, gradients_right_;
+  [[no_unique_address]] typename Tiles<K>::Session session_;
 };
 
 // ---- the steps for one pair of blocks

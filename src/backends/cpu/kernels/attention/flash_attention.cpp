@@ -7,7 +7,9 @@
 #include "backends/cpu/kernels/attention/hide.h"
 #include "backends/cpu/kernels/attention/kernel.h"
 #include "backends/cpu/kernels/attention/panels.h"
+#include "backends/cpu/kernels/attention/panels_amx.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "core/runtime/processor.h"
 #include "lax/math/denormals.h"
 
 // The gradient of attention on the CPU: softmax weights are recomputed from the log-sum-exp, block by block.
@@ -127,7 +129,7 @@ class Backward {
   const kernels::AttentionSizes& sizes_;
   std::byte* const* buffers_;
   const std::size_t outputs_;
-  const Tiles<K> tiles_;
+  const Tiles<K> tiles_{};
   const BackwardShape<K> shape_{plan_, tiles_};
   int64_t batch_share_ = 1, group_share_ = 1, parts_ = 1;
 };
@@ -143,7 +145,7 @@ class Decode {
   using T = typename ElementOf<S>::type;
   // Queries of a head are the lanes of one vector.
   static bool takes(const Plan& plan) {
-    return plan.pattern == 0 && plan.sizes.queries <= std::min<int64_t>(4, best_tile<K>().lanes);
+    return plan.pattern == 0 && plan.sizes.queries <= std::min<int64_t>(4, Tiles<K>().lanes());
   }
 
   Decode(const Plan& plan, std::byte* const* buffers) : plan_(plan), sizes_(plan.sizes), buffers_(buffers) {
@@ -267,7 +269,7 @@ class Decode {
   const Plan& plan_;
   const kernels::AttentionSizes& sizes_;
   std::byte* const* buffers_;
-  const Tiles<K> tiles_;
+  const Tiles<K> tiles_{};
   const RowFunctions<C> functions_ = row_functions<C>(tiles_.lanes());
   int64_t parts_;
 };
@@ -286,14 +288,17 @@ class Forward {
   using C = typename K::Sum;
   using P = typename K::Packed;
   using T = typename ElementOf<S>::type;
+  // Of a block. The tiles of AMX multiply so fast that what surrounds a matmul counts: fewer and larger ones.
+  static constexpr int64_t near_keys = IsAmxKind<K> ? 128 : 64, near_queries = IsAmxKind<K> ? 64 : 96;
 
   Forward(const Plan& plan, std::byte* const* buffers)
       : plan_(plan),
         sizes_(plan.sizes),
         buffers_(buffers),
-        key_block_(plan.pattern ? plan.block_size(64) : std::max<int64_t>(64 / tiles_.tile.rows, 1) * tiles_.tile.rows),
+        key_block_(plan.pattern ? plan.block_size(64)
+                                : std::max<int64_t>(near_keys / tiles_.tile.rows, 1) * tiles_.tile.rows),
         query_block_(plan.pattern ? plan.block_size(64)
-                                  : std::max<int64_t>(96 / tiles_.full_width(), 1) * tiles_.full_width()),
+                                  : std::max<int64_t>(near_queries / tiles_.full_width(), 1) * tiles_.full_width()),
         query_blocks_((sizes_.queries + query_block_ - 1) / query_block_),
         key_blocks_((sizes_.keys + key_block_ - 1) / key_block_),
         value_rows_(tiles_.packed_rows(sizes_.value_size)),
@@ -328,7 +333,7 @@ class Forward {
           values(f.key_blocks_ * f.value_panel_, name),
           queries(f.query_width() * Tiles<K>::padded(f.sizes_.size), name),
           narrow(f.tiles_.packed_rows(f.key_block_) * f.tiles_.full_width(), name),
-          panel((f.tiles_.packed_rows(f.key_block_) + 8) * f.tiles_.full_width(), name),
+          panel((f.tiles_.packed_rows(f.key_block_) + std::max(8, K::together)) * f.tiles_.full_width(), name),
           logits(f.tiles_.packed_rows(f.key_block_) * f.tiles_.full_width(), name),
           sums(f.query_width() * f.value_rows_, name),
           maximum(f.query_width(), name),
@@ -345,6 +350,7 @@ class Forward {
     Scratch<C> logits, sums, maximum, total;
     std::vector<bool> packed;  // key blocks already packed
     int64_t group = -1;
+    [[no_unique_address]] typename Tiles<K>::Session session;
   };
 
   int64_t query_width() const { return round_up(query_block_, tiles_.lanes()); }
@@ -407,10 +413,10 @@ class Forward {
     if (head.dropout.threshold > 0) {
       functions_.drop[vectors - 1](head.dropout, logits, nullptr, first, last, key, query + start, C(1));
     }
-    const P* shares = narrowed<K>(logits, first * width, last * width, work.narrow.data()) + first * width;
+    const P* shares =
+        rounded_panel<K>(logits + first * width, last - first, width, work.narrow.data(), work.panel.data());
     tiles_.multiply(work.values.data() + block * value_panel_, sizes_.value_size, rows, 0, sizes_.value_size, first,
-                    last, as_panel<K>(shares, last - first, width, work.panel.data()), width, sums, width, vectors,
-                    true);
+                    last, shares, width, sums, width, vectors, true);
   }
 
   void finish(const Work& work, const Head& head, const ColumnPanels& panels, int64_t p, int64_t row,
@@ -420,11 +426,24 @@ class Forward {
     const C natural = scaled_logits(plan_, head) ? C(1) : static_cast<C>(plan_.spec.scale);
     const C kept = head.dropout.threshold > 0 ? static_cast<C>(plan_.spec.keep_scale()) : C(1);
     const std::size_t outputs = plan_.extras + static_cast<std::size_t>(plan_.spec.extras);
-    for (int64_t i = 0; i < std::min(width, count - start); ++i) {
-      const C total = work.total[start + i], factor = kept / total;
-      T* out = reinterpret_cast<T*>(buffers_[outputs]) + (row + start + i) * sizes_.value_size;
-      for (int64_t d = 0; d < sizes_.value_size; ++d) {
-        out[d] = static_cast<T>(total == C(0) ? C(0) : sums[d * width + i] * factor);
+    const int64_t own = std::min(width, count - start);
+    if constexpr (IsAmxKind<K>) {
+      alignas(64) C factors[max_panel_width] = {};
+      for (int64_t i = 0; i < own; ++i) {
+        const C total = work.total[start + i];
+        factors[i] = total == C(0) ? C(0) : kept / total;
+      }
+      S* out = reinterpret_cast<S*>(buffers_[outputs]) + (row + start) * sizes_.value_size;
+      tiles_.store_columns(sums, sizes_.value_size, width, factors, own, out);
+    }
+    for (int64_t i = 0; i < own; ++i) {
+      const C total = work.total[start + i];
+      if constexpr (!IsAmxKind<K>) {
+        const C factor = kept / total;
+        T* out = reinterpret_cast<T*>(buffers_[outputs]) + (row + start + i) * sizes_.value_size;
+        for (int64_t d = 0; d < sizes_.value_size; ++d) {
+          out[d] = static_cast<T>(total == C(0) ? C(0) : sums[d * width + i] * factor);
+        }
       }
       reinterpret_cast<C*>(buffers_[outputs + 1])[row + start + i] =
           total == C(0) ? minus_infinity<C> : work.maximum[start + i] * natural + std::log(total);
@@ -434,7 +453,7 @@ class Forward {
   const Plan& plan_;
   const kernels::AttentionSizes& sizes_;
   std::byte* const* buffers_;
-  const Tiles<K> tiles_;
+  const Tiles<K> tiles_{};
   const RowFunctions<C> functions_ = row_functions<C>(tiles_.lanes());
   const int64_t key_block_, query_block_, query_blocks_, key_blocks_, value_rows_, key_panel_, value_panel_;
 };
@@ -453,6 +472,9 @@ HostKernel make_for(const Plan& plan, Make&& make) {
     case DType::float64:
       return make(Doubles{}, Type<double>{});
     case DType::bfloat16:
+#if defined(__x86_64__)
+      if (has_amx()) return make(AmxBfloat16{}, Type<Bfloat16Bits>{});
+#endif
       return has_tile<Bfloat16>() ? make(Bfloat16{}, Type<Bfloat16Bits>{}) : make(Singles{}, Type<Bfloat16Bits>{});
     case DType::float16:
       return make(Singles{}, Type<HalfBits>{});

@@ -27,6 +27,7 @@ struct Tiles {
   using C = typename K::Sum;
   static constexpr int64_t together = K::together;
   const Tile<K>& tile = best_tile<K>();
+  struct Session {};  // what a thread holds while it multiplies
 
   static int64_t padded(int64_t k) { return round_up(k, together); }
   int64_t lanes() const { return tile.lanes; }
@@ -103,6 +104,13 @@ const typename K::Packed* as_panel(const typename K::Packed* rows, int64_t k, in
     pack_across<K, typename K::Packed>(rows, width, width, k, width, hold);
     return hold;
   }
+}
+
+// `k` rows of `width` accumulators as a panel of a right operand, rounded if types differ.
+template <class K>
+const typename K::Packed* rounded_panel(const typename K::Sum* rows, int64_t k, int64_t width,
+                                        typename K::Packed* narrow, typename K::Packed* panel) {
+  return as_panel<K>(narrowed<K>(rows, 0, k * width, narrow), k, width, panel);
 }
 
 // The array element type whose bits are packed from S.
