@@ -235,8 +235,8 @@ Array BlockwiseAttention::kept(const AttentionBlock& query, const AttentionBlock
   const Array all = lax::shift_right_logical(lax::broadcast_in_dim(kept, shape, {0, 1, 2, 3}),
                                              lax::broadcast_in_dim(bits, shape, {0, 1, 2, 3, 4}));
   const Array flat = lax::reshape(all & word(1), {batch, heads, rows, 16 * groups});
-  const Array bits = lax::dynamic_slice_in_dim(flat, key.start - first_group * sixteen, key_size_, 3, false);
-  return grouped(bits != word(0));
+  const Array drawn = lax::dynamic_slice_in_dim(flat, key.start - first_group * sixteen, key_size_, 3, false);
+  return grouped(drawn != word(0));
 }
 
 Array BlockwiseAttention::add_to_bias(const Array& dbias, const Array& gradients, const AttentionBlock& query,

@@ -5,5 +5,9 @@
 // addresses of the operands.
 #pragma once
 
+#define CAPIBARA_AVX512_NAMES "avx512f,avx512bw,avx512dq,avx512vl,fma"
+
 #define CAPIBARA_AVX2 __attribute__((target("avx2,fma")))
-#define CAPIBARA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
+#define CAPIBARA_AVX512 __attribute__((target(CAPIBARA_AVX512_NAMES)))
+#define CAPIBARA_VNNI __attribute__((target(CAPIBARA_AVX512_NAMES ",avx512vnni")))
+#define CAPIBARA_AVX512_BF16 __attribute__((target(CAPIBARA_AVX512_NAMES ",avx512bf16")))

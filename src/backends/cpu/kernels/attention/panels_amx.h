@@ -15,8 +15,6 @@
 
 namespace capibara::cpu::attention {
 
-#define CAPIBARA_ROUNDING __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
-
 // As Tiles, on the tiles of `Unit`: of the processor, or a model of them.
 template <class Unit>
 struct AmxPanels {
@@ -110,7 +108,7 @@ struct AmxPanels {
   }
 
   template <bool Instruction>
-  CAPIBARA_ROUNDING static void pack_rounded_as(const float* rows, int64_t k, int64_t width, P* out) {
+  CAPIBARA_AVX512_BF16 static void pack_rounded_as(const float* rows, int64_t k, int64_t width, P* out) {
     alignas(64) static constexpr std::uint16_t pairs[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                             21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
                                                             11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
@@ -131,8 +129,8 @@ struct AmxPanels {
   }
 
   template <bool Instruction>
-  CAPIBARA_ROUNDING static void store_columns_as(const float* sums, int64_t size, int64_t width, const float* factors,
-                                                 int64_t count, P* out) {
+  CAPIBARA_AVX512_BF16 static void store_columns_as(const float* sums, int64_t size, int64_t width,
+                                                    const float* factors, int64_t count, P* out) {
     for (int64_t j = 0; j < count; j += amx_rows) {
       const __m512 factor = _mm512_loadu_ps(factors + j);
       const __mmask16 kept = _mm512_cmp_ps_mask(factor, _mm512_setzero_ps(), _CMP_NEQ_UQ);

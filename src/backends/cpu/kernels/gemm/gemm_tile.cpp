@@ -111,9 +111,8 @@ bool has_fast_bfloat16() { return has_avx512() && __builtin_cpu_supports("avx512
 
 // Pairs of bfloat16: a pair of a by sixteen pairs of b.
 template <int Rows, int Vectors>
-__attribute__((target("avx512f,avx512bf16"))) void bfloat16(int64_t steps, const Bfloat16Bits* a, const Bfloat16Bits* b,
-                                                            int64_t b_step, float* c, int64_t c_step,
-                                                            int64_t accumulate) {
+CAPIBARA_AVX512_BF16 void bfloat16(int64_t steps, const Bfloat16Bits* a, const Bfloat16Bits* b, int64_t b_step,
+                                   float* c, int64_t c_step, int64_t accumulate) {
   __m512 sum[Rows][Vectors];
   for (auto& row : sum) {
     for (__m512& entry : row) entry = _mm512_setzero_ps();

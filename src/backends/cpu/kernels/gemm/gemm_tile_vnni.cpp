@@ -17,8 +17,6 @@ namespace capibara::cpu {
 
 namespace {
 
-#define CAPIBARA_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma,avx512vnni")))
-
 // Rows is 8 or 4; a vector of b has 8 columns.
 template <bool SignedA, bool SignedB, class P, int Rows, int Vectors>
 CAPIBARA_VNNI void vnni_tile(int64_t steps, const P* a, const P* b, int64_t b_step, std::uint32_t* c, int64_t c_step,

@@ -35,9 +35,7 @@ CAPIBARA_AVX512 void round_avx512(const float* from, Bfloat16Bits* to, int64_t c
     _mm512_mask_cvtepi32_storeu_epi16(to + i, mask, _mm512_mask_or_epi32(up, nan, upper, quiet));
   }
 }
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void round_by_instruction(const float* from,
-                                                                                          Bfloat16Bits* to,
-                                                                                          int64_t count) {
+CAPIBARA_AVX512_BF16 void round_by_instruction(const float* from, Bfloat16Bits* to, int64_t count) {
   int64_t i = 0;
   for (; i + 32 <= count; i += 32) {
     const __m512 low = _mm512_loadu_ps(from + i), high = _mm512_loadu_ps(from + i + 16);

@@ -351,8 +351,6 @@ CAPIBARA_LOOPS(avx512, CAPIBARA_AVX512, 16)
 
 // ---- a row of x as integers -----------------------------------------------------------------------------------------
 
-#define CAPIBARA_VNNI __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512vnni")))
-
 constexpr int64_t chunk_blocks = 4;      // of 32 codes: a vector of 64 bytes
 constexpr int64_t chunk_parts = 6 * 64;  // bytes of x: three parts for low and for high codes
 constexpr int max_whole = 127 << 16;     // of three signed bytes; eight times 15 of it fit into 32 bits
@@ -452,7 +450,6 @@ CAPIBARA_VNNI void whole_outputs(const Codes& codes, const WholeRow& x, int64_t 
   for (; n + 4 <= end; n += 4) multiply_whole<4>(codes, x, n, out);
   for (; n < end; ++n) multiply_whole<1>(codes, x, n, out);
 }
-#undef CAPIBARA_VNNI
 #endif
 #undef CAPIBARA_INLINE
 
