@@ -184,8 +184,9 @@ DType stored_dtype(const Header& header, std::optional<DType> raw, const std::st
   }
   if (std::optional<DType> dtype = dtype_of_descr(descr)) return *dtype;
   const char kind = descr.size() > 1 ? descr[1] : '\0';
-  if (kind == 'V' && raw && descr.substr(2) == std::to_string(storage_size(*raw))) return *raw;
-  if (kind == 'V') {
+  const bool untyped = kind == 'V' || descr == "<f1";  // float8_e5m2 of ml_dtypes is written as the latter
+  if (untyped && raw && descr.substr(2) == std::to_string(storage_size(*raw))) return *raw;
+  if (untyped) {
     fail(where, concat("elements of type '", descr, "' are bytes without a type",
                        raw ? concat(", and ", to_string(*raw), " has ", storage_size(*raw), " bytes") : std::string(),
                        ".\nHint: NumPy writes bfloat16 and the 8-bit floats like this; pass the type that they are."));
