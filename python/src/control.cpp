@@ -110,9 +110,11 @@ nb::object run_branches(const Array& index, const std::vector<nb::object>& branc
     return [&, i, branch](std::span<const Array> values) {
       Arrays results = branch(values);
       if (i > 0 && !(outs[i] == outs[0])) {
-        throw TypeError(concat(name,
-                               ": branch outputs must have the same pytree structure, but they differ: branch 0 gives ",
-                               describe(outs[0]), ", branch ", i, " gives ", describe(outs[i]), "."));
+        const bool two = std::string_view(name) == "cond";
+        throw TypeError(concat(name, ": branch outputs must have the same pytree structure, but they differ: ",
+                               two ? "false_fun" : "branch 0", " gives ", describe(outs[0]), ", ",
+                               two ? std::string("true_fun") : concat("branch ", i), " gives ", describe(outs[i]),
+                               "."));
       }
       return results;
     };

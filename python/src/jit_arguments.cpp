@@ -25,8 +25,10 @@ bool listed(const std::vector<std::string>& names, nb::handle name) {
   throw ValueError(concat("Non-hashable static arguments are used in a jit function: static arguments of ",
                           function_name(function), " must be hashable, got ", nb::cast<std::string>(nb::repr(value)),
                           " of type ", nb::cast<std::string>(nb::str(value.type())),
-                          ", which is non-hashable. "
-                          "Non-hashable static arguments are not supported."));
+                          ", which is non-hashable. Non-hashable static arguments are not supported.\nHint: ",
+                          nb::isinstance<Array>(value)
+                              ? "pass arrays as ordinary arguments, without static_argnums."
+                              : "pass a tuple in place of a list, or an object that has __hash__."));
 }
 
 // Converts the leaves of a call to arrays; the error for any other leaf names it.
@@ -47,13 +49,17 @@ Arrays argument_arrays(nb::handle function, const JitCall& call, const std::vect
     try {
       arrays.push_back(to_operand(object, "jit"));
     } catch (const TypeError&) {
-      nb::object name = nb::module_::import_("capibara._origins").attr("argument_name");
-      throw TypeError(
-          concat("Error interpreting argument to ", nb::cast<std::string>(nb::repr(function)),
-                 " as an abstract array. The problematic value is of type ",
-                 nb::cast<std::string>(nb::str(object.type())), " and was passed to the function at path ",
-                 nb::cast<std::string>(name(function, numbered_arguments(call), i)),
-                 ".\nHint: an argument that is not an array must be named in static_argnums or static_argnames."));
+      nb::object find_name = nb::module_::import_("capibara._origins").attr("argument_name");
+      const std::string name = nb::cast<std::string>(find_name(function, numbered_arguments(call), i));
+      const char* hint = name == "self"
+                             ? "a method's `self` is an argument too: use "
+                               "functools.partial(jax.jit, static_argnums=0), or register the class as a pytree."
+                             : "an argument that is not an array must be named in static_argnums or "
+                               "static_argnames.";
+      throw TypeError(concat("Error interpreting argument to ", nb::cast<std::string>(nb::repr(function)),
+                             " as an abstract array. The problematic value is of type ",
+                             nb::cast<std::string>(nb::str(object.type())), " and was passed to the function at path ",
+                             name, ".\nHint: ", hint));
     }
   }
   return arrays;

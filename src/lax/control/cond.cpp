@@ -362,7 +362,8 @@ Arrays cond_flat(const Array& index, const std::vector<FlatFunction>& branches, 
       throw TypeError(concat("cond branches must have identical types, got branch 0 output ", i, " ",
                              to_string(outputs[i]), " and branch ", b, " output ", i, " ", to_string(own[i]),
                              pcast_hint(outputs[i], own[i], output_of(0, staged.size())),
-                             pcast_hint(own[i], outputs[i], output_of(b, staged.size()))));
+                             pcast_hint(own[i], outputs[i], output_of(b, staged.size())),
+                             staged.size() == 2 ? "; branch 1 is the one of a true predicate" : ""));
     }
     Program::Body body = staged[b].program.body();
     std::vector<Var> own_inputs = body.invars;

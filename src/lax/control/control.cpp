@@ -137,6 +137,17 @@ std::string carry_hints(std::span<const ArrayType> in, std::span<const ArrayType
   return text;
 }
 
+// What the user may change where two types of a carry differ.
+std::string carry_advice(const ArrayType& in, const ArrayType& out) {
+  if (in.shape != out.shape) {
+    return "\nHint: a carry keeps its shape in all iterations; write into an array of the final shape, or return the "
+           "parts as outputs of scan.";
+  }
+  if (in.dtype == out.dtype) return "";
+  return concat("\nHint: convert the new carry to ", to_string(in.dtype), ", or start with ", to_string(out.dtype),
+                ".");
+}
+
 }  // namespace
 
 void check_carry_types(const char* name, std::span<const ArrayType> in, std::span<const ArrayType> out) {
@@ -147,9 +158,9 @@ void check_carry_types(const char* name, std::span<const ArrayType> in, std::spa
   }
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (same_type_and_axes(in[i], out[i])) continue;
-    throw TypeError(concat(
-        name, " body function carry input and carry output must have equal types, but they differ: ", "leaf ", i,
-        " of the carry enters as ", to_string(in[i]), " and leaves as ", to_string(out[i]), carry_hints(in, out)));
+    throw TypeError(concat(name, " body function carry input and carry output must have equal types, but they differ: ",
+                           "leaf ", i, " of the carry enters as ", to_string(in[i]), " and leaves as ",
+                           to_string(out[i]), carry_advice(in[i], out[i]), carry_hints(in, out)));
   }
 }
 

@@ -271,7 +271,10 @@ PrimitiveRecord wrap_record() {
     require_count("random_wrap", types, 1);
     const KeyImplementation& implementation = key_implementation(attrs.text("impl"));
     const char* prefix = "JAX encountered invalid PRNG key data: expected ";
-    if (types[0].shape.empty()) throw TypeError(concat(prefix, "key_data.ndim >= 1; got ndim=0"));
+    if (types[0].shape.empty()) {
+      throw TypeError(concat(prefix, "key_data.ndim >= 1; got ndim=0",
+                             ".\nHint: make a key of a number by jax.random.key(number)."));
+    }
     if (types[0].shape.back() != key_words(implementation.dtype)) {
       throw TypeError(concat(prefix, "key_data.shape to end with (", key_words(implementation.dtype), ",); got ",
                              to_string(types[0]), " for impl=", implementation.tag));

@@ -21,10 +21,10 @@ using Extremum = Array (*)(const Array&, int64_t, DType);
 
 Array extreme_position(const char* name, Extremum function, const Array& a, const ArgmaxOptions& options) {
   const Array x = options.axis ? a : ravel(a);
-  if (x.shape(options.axis.value_or(0)) == 0) {
+  const int64_t axis = canonical_axis(name, options.axis.value_or(0), x.ndim());
+  if (x.shape(axis) == 0) {
     throw ValueError(concat("attempt to get ", name, " of an empty sequence: got ", to_string(a.type())));
   }
-  const int64_t axis = canonical_axis(name, options.axis.value_or(0), x.ndim());
   const Array result = function(x, axis, default_int());
   if (!options.keepdims) return result;
   return options.axis ? lax::expand_dims(result, {axis}) : lax::reshape(result, Shape(a.shape().size(), 1));
