@@ -31,6 +31,35 @@ def _roots(function, args, kwargs):
     return roots
 
 
+_TWICE_FOR_VMAP = "when tracing {} for vmap the mutable array reference of type {} appeared at both {} and {}."
+
+
+def refuse_repeated_ref(function, args, kwargs, what=_TWICE_FOR_VMAP):
+    """Raises an error for a mutable array that is two of a call's arguments; `what` has places for the function, the type and two names."""
+    leaves, structure = _core.tree_flatten((args, kwargs))
+    first = {}
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, _core.Ref) and first.setdefault(id(leaf), i) != i:
+            numbered = structure.unflatten(list(range(len(leaves))))
+            names = [argument_name(function, numbered, number) for number in (first[id(leaf)], i)]
+            raise ValueError("only one reference to a mutable array may be passed as an argument to a function, but " +
+                             what.format(function_in_words(function), ref_in_words(leaf), *names))
+
+
+def ref_in_words(ref):
+    """The type of a mutable array: Ref{float32[3]}."""
+    return str(ref.aval).lstrip("~")
+
+
+def function_in_words(function):
+    """A function's name, and the line of its definition where it has one."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__name__", repr(function))
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
+
+
 def inconsistent_sizes(function, numbered, found, axis_size):
     """vmap's error message for inconsistent axis sizes; `found` holds (leaf, axis, size, type) of every mapped leaf."""
     groups = {}
@@ -65,9 +94,9 @@ def not_a_prefix(name, prefix, full):
     return f"{text}\n  Mismatch details ({len(errors)} found):\n  " + "\n  ".join(str(error(name)) for error in errors)
 
 
-def result_place(numbered, number):
+def result_place(numbered, number, name="component "):
     """The position of a leaf in a result, in words; empty if the leaf is the result itself."""
     for path, leaf in _core.tree_flatten_with_path(numbered)[0]:
         if leaf == number and path:
-            return f" at output component {''.join(map(str, path))}"
+            return f" at output {name}{''.join(map(str, path))}"
     return ""

@@ -36,7 +36,22 @@ def _stand_in(leaf):
     zeros, sharding = zeros_of(leaf), getattr(leaf, "sharding", None)
     # Explicit axes are part of the type.
     explicit = hasattr(sharding, "_placement") and getattr(getattr(sharding, "mesh", None), "explicit_axes", ())
-    return _core.device_put(zeros, sharding._placement) if explicit and sharding.is_fully_addressable else zeros
+    placed = _core.device_put(zeros, sharding._placement) if explicit and sharding.is_fully_addressable else zeros
+    return _core.new_ref(placed) if is_ref(leaf) else placed
+
+
+def is_ref(leaf):
+    """True for the type of a mutable array."""
+    return leaf.is_ref if isinstance(leaf, ShapeDtypeStruct) else isinstance(leaf, _core.ShapedArray) and leaf._is_ref
+
+
+def with_ref_types(tree):
+    """Replaces ShapeDtypeStructs with is_ref=True by the types of mutable arrays."""
+    leaves, structure = _core.tree_flatten(tree)
+    if not any(isinstance(leaf, ShapeDtypeStruct) and leaf.is_ref for leaf in leaves):
+        return tree
+    return structure.unflatten([_core.ref_type(_core.ShapedArray(leaf.shape, leaf.dtype, leaf.weak_type))
+                                if isinstance(leaf, ShapeDtypeStruct) and leaf.is_ref else leaf for leaf in leaves])
 
 
 class Zero:

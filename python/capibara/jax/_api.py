@@ -3,9 +3,9 @@ import functools
 import types
 import weakref
 
-from capibara import _core, _lifted_functions, _lifted_maps, _lifting, _tracebacks, _vmappables
+from capibara import _core, _lifted_functions, _lifted_maps, _lifting, _origins, _tracebacks, _vmappables
 from capibara._symbolic_tracing import eval_shape as _eval_shape
-from capibara._types import ShapeDtypeStruct, as_abstract_arrays
+from capibara._types import ShapeDtypeStruct, as_abstract_arrays, with_ref_types
 from capibara._wrapping import copy_attributes
 from capibara.jax._devices import target_of
 from capibara.jax._sharding import common_devices_indices_map
@@ -264,6 +264,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     spmd = [] if spmd_axis_name is None else [str(name) for name in _tuple_of(spmd_axis_name)]
 
     def vmap_f(*args, **kwargs):
+        _origins.refuse_repeated_ref(fun, args, kwargs)
         def transform(fun, in_axes, out_axes, size, args, kwargs):
             return _core.vmap(fun, in_axes, out_axes, axis_name, size, spmd, args, kwargs)
         run = functools.partial(_lifted_maps.vmap, transform)
@@ -324,7 +325,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstra
 
     def make_jaxpr_f(*args, **kwargs):
         static = {n % len(args) for n in static_argnums} if args else set()
-        dynamic = tuple(value for i, value in enumerate(args) if i not in static)
+        dynamic, kwargs = with_ref_types((tuple(value for i, value in enumerate(args) if i not in static), kwargs))
 
         def with_static(*values, **names):
             values = iter(values)
@@ -358,7 +359,7 @@ def eval_shape(fun, *args, **kwargs):
     def of_types(*args, **kwargs):
         return as_abstract_arrays(fun(*args, **kwargs))
     of_types.__wrapped__ = fun
-    return _lifted_maps.as_types(_eval_shape(of_types, args, kwargs))
+    return _lifted_maps.as_types(_eval_shape(of_types, *with_ref_types((args, kwargs))))
 
 
 def ensure_compile_time_eval():

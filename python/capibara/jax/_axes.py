@@ -2,6 +2,7 @@
 import collections
 import enum
 import math
+import weakref
 
 
 class AxisType(enum.Enum):
@@ -43,21 +44,34 @@ class NamedAxes:
         return self.axis_types[self.axis_names.index(name)]
 
 
+_axis_types = weakref.WeakValueDictionary()  # {(varying, unreduced, reduced): ManualAxisType}
+
+
 class ManualAxisType:
     """The manual axes along which the values of a type differ between devices (varying), are partial sums (unreduced), or have
     cotangents that will be summed (reduced)."""
 
-    __slots__ = ("varying", "unreduced", "reduced")
+    __slots__ = ("varying", "unreduced", "reduced", "__weakref__")
+    __match_args__ = __slots__[:3]
 
-    def __init__(self, *, varying=frozenset(), unreduced=frozenset(), reduced=frozenset()):
+    def __new__(cls, *, varying=frozenset(), unreduced=frozenset(), reduced=frozenset()):
+        """Equal ones are one object."""
         for word, axes in (("unreduced", unreduced), ("reduced", reduced)):
             if set(varying) & set(axes):
                 raise ValueError(f"varying and {word} cannot have common mesh axes. Got varying={varying} and {word}={axes}")
-        for word, axes in zip(self.__slots__, (varying, unreduced, reduced)):
-            object.__setattr__(self, word, frozenset(axes))
+        made, key = object.__new__(cls), (frozenset(varying), frozenset(unreduced), frozenset(reduced))
+        for word, axes in zip(cls.__match_args__, key):
+            object.__setattr__(made, word, axes)
+        return _axis_types.setdefault(key, made)
 
     def __setattr__(self, name, value):
         raise AttributeError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name):
+        raise AttributeError(f"cannot delete field {name!r}")
+
+    def __reduce__(self):
+        return _axis_type, (self.varying, self.unreduced, self.reduced)
 
     @property
     def vur(self):
@@ -73,16 +87,20 @@ class ManualAxisType:
 
     def update(self, **changes):
         """A copy with other axes."""
-        return ManualAxisType(**{word: changes.get(word, getattr(self, word)) for word in self.__slots__})
+        return ManualAxisType(**{word: changes.get(word, getattr(self, word)) for word in self.__match_args__})
 
     def __eq__(self, other):
-        return isinstance(other, ManualAxisType) and all(getattr(self, word) == getattr(other, word) for word in self.__slots__)
+        return isinstance(other, ManualAxisType) and all(getattr(self, word) == getattr(other, word) for word in self.__match_args__)
 
     def __hash__(self):
         return hash((self.varying, self.unreduced, self.reduced))
 
     def __repr__(self):
         return f"ManualAxisType(varying={self.varying}, unreduced={self.unreduced}, reduced={self.reduced})"
+
+
+def _axis_type(varying, unreduced, reduced):
+    return ManualAxisType(varying=varying, unreduced=unreduced, reduced=reduced)
 
 
 class AbstractDevice:

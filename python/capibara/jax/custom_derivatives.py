@@ -1,7 +1,7 @@
 """Functions with user-defined derivative rules."""
 import functools
 
-from capibara import _core, _lifting, _tracebacks
+from capibara import _core, _lifting, _origins, _tracebacks
 from capibara._modules import explain_missing
 from capibara.jax._linear_call import linear_call  # noqa: F401
 from capibara._types import CustomVJPPrimal, SymbolicZero
@@ -157,10 +157,7 @@ class custom_vjp(_CustomFunction):
 
 def _of_refs(args, fun, fwd, bwd):
     """A function with mutable arrays among its arguments as one that captures them: they have no cotangents."""
-    refs = [id(leaf) for leaf in _core.tree_leaves(args) if isinstance(leaf, _core.Ref)]
-    if len(set(refs)) != len(refs):
-        raise ValueError("only one reference to a mutable array may be passed as an argument to a function, but custom_vjp got the same "
-                         "one twice; pass it once")
+    _origins.refuse_repeated_ref(fun, args, {}, "custom_vjp function {} got the same mutable array reference of type {} at {} and {}.")
 
     def primal(*values):
         result = fun(*_lifting.shown(values))
@@ -169,7 +166,16 @@ def _of_refs(args, fun, fwd, bwd):
         return result
 
     def forward(*values):
-        result, residuals = fwd(*_lifting.shown(values))
+        given = _lifting.shown(values)
+        result, residuals = fwd(*given)
+        known = [id(leaf) for leaf in _core.tree_leaves(given)]
+        results = len(_core.tree_leaves(result))
+        for i, (path, leaf) in enumerate(_core.tree_flatten_with_path((result, residuals))[0]):
+            if not isinstance(leaf, _core.Ref) or i >= results and id(leaf) in known:
+                continue
+            raise ValueError(f"custom_vjp fwd function {_origins.function_in_words(fwd)} returned a mutable array reference of type "
+                             f"{_origins.ref_in_words(leaf)} at output tree path {''.join(map(str, path))}" +
+                             (", but mutable array references cannot be returned there." if i < results else " that was not an argument."))
         return result, _lifting.hide(residuals, _core.Ref)
 
     def backward(residuals, cotangent):

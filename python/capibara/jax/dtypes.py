@@ -107,7 +107,7 @@ def result_type(*args, return_weak_type_flag=False):
 
 def promote_types(a, b):
     """The dtype that two dtypes promote to."""
-    pairs = [(_core.dtype_of(t), t in (int, float, complex)) for t in (a, b)]
+    pairs = [(_core.dtype_of(t), isinstance(t, type) and t in (int, float, complex)) for t in (a, b)]  # np.dtype(int) == int
     dtype, weak = _core.promote_scalar_types(pairs)
     if weak:
         return _default_dtype(dtype)

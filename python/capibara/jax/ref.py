@@ -4,7 +4,7 @@ from capibara._core import Ref  # noqa: F401
 from capibara._modules import explain_missing
 from capibara._records import Record
 from capibara._types import Slice
-from capibara.jax._api import eval_shape
+from capibara.jax._api import ensure_compile_time_eval, eval_shape
 from capibara.jax.tree_util import register_pytree_node_class
 
 
@@ -187,6 +187,22 @@ class _Views:
 
 
 Ref.at = property(_Views, doc="Parts of the mutable array, which can be written: ref.at[1:3][...] = x.")
+
+
+def _of_value(name, doc):
+    """An attribute that a mutable array shares with its current value."""
+    def read(ref):
+        with ensure_compile_time_eval():
+            value = ref[...]
+        if isinstance(value, _core.Tracer):
+            raise AttributeError(f"The '{name}' attribute is not available on traced array with shape {ref.aval}. "
+                                 "To query sharding information on tracers, use `jax.typeof(x)`.")
+        return getattr(value, name)
+    return property(read, doc=doc)
+
+
+Ref.sharding = _of_value("sharding", "The devices that hold the current value.")
+Ref.format = _of_value("format", "The order of the dimensions of the current value in memory, and its sharding.")
 
 
 def get(ref, idx=None):

@@ -1,8 +1,12 @@
-"""Errors recorded by traced functions, views of mutable arrays as arguments, and functions of mutable arrays on values: as in jax."""
+"""Errors recorded by traced functions, mutable arrays and views of them as arguments, promotion of all pairs of dtypes: as in jax."""
+import copy
 import importlib
+import itertools
+import pickle
 import traceback
 
 import jax as oracle
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -79,6 +83,60 @@ def test_functions_of_mutable_arrays_on_values(module):
     assert module.grad(lambda x: state.run_state(swap)((x * x, x))[1])(3.0) == 7
 
 
+@pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
+def test_mutable_arrays_are_passed_once(module):
+  ref = module.new_ref(module.numpy.zeros((3, 3)))
+  twice = "only one reference to a mutable array may be passed as an argument to a function"
+  with pytest.raises(ValueError, match=rf"{twice}.* for vmap .*Ref\{{float32\[3,3\]\}} appeared at both a\[0\] and c\['k'\]"):
+    module.vmap(lambda a, *b, c: b)([ref], c={"k": ref})
+  assert module.vmap(lambda a, b: a[0] + b)(ref, module.numpy.arange(3.0)).tolist() == [0, 1, 2]
+
+  @module.custom_vjp
+  def f(x_ref, y_ref):
+    return x_ref[0, 0]
+  f.defvjp(lambda x_ref, y_ref: (x_ref[0, 0], None), lambda _, g: (None, None))
+  with pytest.raises(ValueError, match=f"{twice}.*custom_vjp.* at x_ref and y_ref"):
+    f(ref, ref)
+
+
+@pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
+def test_forward_rules_return_no_new_mutable_array(module):
+  def pullback(fwd):
+    f = module.custom_vjp(lambda x, ref: x)
+    f.defvjp(fwd, lambda ref, g: (g, None))
+    return module.vjp(f, 3.0, module.new_ref(0.0))
+  value, _ = pullback(lambda x, ref: (x, ref))
+  assert value == 3
+  with pytest.raises(ValueError, match=r"custom_vjp fwd .* a mutable array reference .* path \[1\]\['a'\] that was not an argument"):
+    pullback(lambda x, ref: (x, {"a": module.new_ref(x)}))
+  with pytest.raises(ValueError, match=r"custom_vjp fwd function .* path \[0\], but mutable array references cannot be returned there"):
+    pullback(lambda x, ref: (ref, None))
+
+
+@pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
+def test_functions_are_traced_for_types_of_mutable_arrays(module):
+  def f(x):
+    x[...] += 1.0
+    x[0] += 5.0
+    return x[1:]
+  kind = module.ShapeDtypeStruct((3,), "float32", is_ref=True)
+  compiled = module.jit(f).lower(kind).compile()
+  ref = module.new_ref(module.numpy.zeros(3))
+  assert compiled(ref).tolist() == [1, 1] and ref[...].tolist() == [6, 1, 1]
+  assert module.eval_shape(f, kind).shape == (2,)
+  program = module.make_jaxpr(f)(kind)
+  assert str(program.jaxpr.invars[0].aval) == "Ref{float32[3]}"
+
+
+@pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
+def test_mutable_arrays_are_where_their_value_is(module):
+  value = module.numpy.zeros(3)
+  ref = module.new_ref(value)
+  assert ref.sharding == value.sharding and ref.format.sharding == value.sharding
+  with pytest.raises(AttributeError, match="'sharding' attribute is not available on traced array"):
+    module.jit(lambda ref: ref.sharding)(ref)
+
+
 def test_a_view_is_no_sequence():
   view = jax.new_ref(jax.numpy.zeros(3)).at[1:]
   assert view.shape == (2,) and view.dtype == np.float32
@@ -86,6 +144,40 @@ def test_a_view_is_no_sequence():
     jax.numpy.sin(view)
   with pytest.raises(TypeError):
     iter(view)
+
+
+def promoted(module, a, b):
+  try:
+    return module.numpy.promote_types(a, b)
+  except module.dtypes.TypePromotionError as error:
+    return type(error).__name__
+
+
+DTYPES = [np.dtype(getattr(ml_dtypes, name, name)) for name in (
+    "bool int2 int4 int8 int16 int32 int64 uint2 uint4 uint8 uint16 uint32 uint64 float4_e2m1fn float8_e3m4 float8_e4m3fn float8_e5m2 "
+    "bfloat16 float16 float32 float64 complex64 complex128").split()] + [int, float, complex, bool, np.int64, np.float64, "int64"]
+
+
+@pytest.mark.parametrize("mode", ["standard", "strict"])
+@pytest.mark.parametrize("x64", [False, True])
+def test_every_pair_of_dtypes_promotes_as_in_jax(mode, x64):
+  with jax.enable_x64(x64), oracle.enable_x64(x64), jax.numpy_dtype_promotion(mode), oracle.numpy_dtype_promotion(mode):
+    for a, b in itertools.product(DTYPES, DTYPES):
+      assert promoted(jax, a, b) == promoted(oracle, a, b), (a, b)
+    # numpy's dtype of 64-bit integers equals Python's int, but is no Python number
+    assert promoted(jax, "int8", np.dtype("int64")) == (np.int64 if mode == "standard" else "TypePromotionError")
+
+
+@pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
+def test_equal_types_of_manual_axes_are_one_object(module):
+  kind = type(module.typeof(module.numpy.ones(2)).manual_axis_type)
+  one = kind(varying={"x"}, unreduced={"y"})
+  assert copy.deepcopy(one) is one and pickle.loads(pickle.dumps(one)) is one and kind(unreduced={"y"}, varying={"x"}) is one
+  assert one.update(varying={"z"}).varying == {"z"} and one.varying == {"x"}
+  with pytest.raises(AttributeError):
+    one.varying = frozenset()
+  with pytest.raises(AttributeError):
+    del one.varying
 
 
 def checks(module):
