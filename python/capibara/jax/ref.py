@@ -100,6 +100,60 @@ class _View:
     def at(self):
         return _Views(self)
 
+    def reshape(self, *shape):
+        """The same values in another shape, read and written through the mutable array."""
+        return _Reshaped(self, _full_shape(self.shape, shape))
+
+
+@register_pytree_node_class
+class _Reshaped(_View):
+    """A mutable array, or a part of one, in another shape."""
+
+    def __init__(self, ref, shape):
+        super().__init__(ref, ...)
+        self._shape = shape
+
+    shape = property(lambda self: self._shape)
+    _type = property(lambda self: _core.ShapedArray(self._shape, self._ref.dtype))
+
+    def tree_flatten(self):
+        """The mutable array; the shape is static."""
+        return (self._ref,), self._shape
+
+    @classmethod
+    def tree_unflatten(cls, shape, children):
+        """The inverse of tree_flatten."""
+        return cls(*children, shape)
+
+    def __getitem__(self, index):
+        return _library("reshape")(self._ref[...], self._shape)[index]
+
+    def __setitem__(self, index, value):
+        self._write(index, _core.as_array(value), "set")
+
+    def addupdate(self, x, index=()):
+        """Adds to the values, or to a part of them."""
+        self._write(index, _core.as_array(x), "add")
+
+    def _write(self, index, value, how):
+        old = self[...]
+        expected = old[index].shape
+        if value.dtype != old.dtype or value.shape not in ((), expected):
+            operation = "swap" if how == "set" else "addupdate"
+            raise ValueError(f"{operation}: the value must have shape {expected} and dtype {old.dtype}, as the part of the reshaped "
+                             f"mutable array, got shape {value.shape} and dtype {value.dtype}")
+        self._ref[...] = _library("reshape")(getattr(old.at[index], how)(value), self._ref.shape)
+
+
+def _full_shape(old, shape):
+    """The sizes of reshape's arguments, with the one that is -1."""
+    shape = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    return eval_shape(lambda x: _library("reshape")(x, shape), _core.ShapedArray(old, "float32")).shape
+
+
+def _library(name):
+    return _core.library_function("numpy", name)
+
 
 @register_pytree_node_class
 class _HiRef:
@@ -186,6 +240,7 @@ class _Views:
         return _View(self._ref, index)
 
 
+Ref.reshape = _View.reshape
 Ref.at = property(_Views, doc="Parts of the mutable array, which can be written: ref.at[1:3][...] = x.")
 
 

@@ -137,6 +137,43 @@ def test_mutable_arrays_are_where_their_value_is(module):
     module.jit(lambda ref: ref.sharding)(ref)
 
 
+@pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
+def test_mutable_arrays_are_read_in_another_shape(module):
+  @module.jit
+  def f(x):
+    ref = module.new_ref(x)
+    return ref.reshape(2, -1)[...], ref.at[:2].reshape((3, 2))[...], ref.reshape(12)[...]
+  x = np.arange(12.0, dtype=np.float32).reshape(4, 3)
+  for got, expected in zip(f(x), (x.reshape(2, 6), x[:2].reshape(3, 2), x.ravel()), strict=True):
+    np.testing.assert_array_equal(got, expected)
+  with pytest.raises((TypeError, ValueError)):
+    module.jit(lambda x: module.new_ref(x).reshape(5, 2)[...])(x)
+
+
+@pytest.mark.parametrize("run", [jax.jit, lambda f: f], ids=["jit", "eager"])
+def test_mutable_arrays_are_written_in_another_shape(run):  # jax only reads them
+  def f(x):
+    ref = jax.new_ref(x)
+    wide = ref.reshape(6, -1)
+    wide[1] = -jax.numpy.arange(2.0)
+    wide.reshape(-1)[10:] = jax.numpy.array([7.0, 8.0])
+    ref.at[:2].reshape((3, 2))[:, 1] += 100.0
+    wide.addupdate(1.0, (5, 0))
+    wide.at[0][...] = wide.at[0][...] - 1.0
+    return ref[...], wide.reshape(2, 3, 2)[1]
+  flat = np.arange(12.0, dtype=np.float32)
+  flat[2:4], flat[10:] = [0, -1], [7, 8]
+  flat[1:6:2] += 100
+  flat[10] += 1
+  flat[:2] -= 1
+  whole, last = run(f)(jax.numpy.arange(12.0).reshape(4, 3))
+  np.testing.assert_array_equal(np.ravel(whole), flat)
+  np.testing.assert_array_equal(last, flat.reshape(2, 3, 2)[1])
+  for wrong in (np.zeros(3, np.float32), np.zeros(2, np.int32)):
+    with pytest.raises(ValueError, match=r"swap: the value must have shape \(2,\) and dtype float32"):
+      jax.new_ref(jax.numpy.zeros(4)).reshape(2, 2)[0] = wrong
+
+
 def test_a_view_is_no_sequence():
   view = jax.new_ref(jax.numpy.zeros(3)).at[1:]
   assert view.shape == (2,) and view.dtype == np.float32
