@@ -6,12 +6,46 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <memory>
+#include <mutex>
+#include <vector>
+
 #include "array_index.h"
 #include "trees.h"
 
 namespace capibara::python {
 
 namespace {
+
+// Mutable arrays of traced functions that were freed: a program must not use them afterwards.
+class FreedRefs {
+ public:
+  void add(const jax::Ref& ref) {
+    if (!ref.handle().is_tracer()) return;
+    std::lock_guard lock(mutex_);
+    std::erase_if(bodies_, [](const std::weak_ptr<const ArrayBody>& body) { return body.expired(); });
+    bodies_.push_back(ref.handle().body());
+  }
+  void check(const jax::Ref& ref, const char* operation) {
+    if (!ref.handle().is_tracer()) return;
+    std::lock_guard lock(mutex_);
+    for (const std::weak_ptr<const ArrayBody>& body : bodies_) {
+      const std::shared_ptr<const ArrayBody>& own = ref.handle().body();
+      if (body.owner_before(own) || own.owner_before(body)) continue;
+      throw ValueError(concat("`", operation, "` must be called on `Ref` types, got a ", to_string(ref.handle().type()),
+                              " that was freed before; use its value before jax.freeze or jax.free_ref"));
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<const ArrayBody>> bodies_;
+};
+
+FreedRefs& freed_refs() {
+  static auto* refs = new FreedRefs;  // never freed: the interpreter may be finalized by then
+  return *refs;
+}
 
 // True for ref[...], ref[:] and ref[()], which select the whole array.
 bool names_everything(nb::handle key) {
@@ -65,6 +99,7 @@ Array checked_value(const jax::Ref& ref, nb::handle object, const Shape& expecte
 }
 
 nb::object read(const jax::Ref& ref, nb::handle key) {
+  freed_refs().check(ref, "get");
   check_key(ref, key);
   Array whole = ref.get();
   return wrap(names_everything(key) ? whole : read_index(whole, key));
@@ -75,6 +110,7 @@ enum class Write { set, add };
 void write(const jax::Ref& ref, nb::handle key, nb::handle object, Write kind) {
   check_key(ref, key);
   const char* operation = kind == Write::set ? "swap" : "addupdate";
+  freed_refs().check(ref, operation);
   if (names_everything(key)) {
     Array value = checked_value(ref, object, ref.handle().shape(), operation);
     return kind == Write::set ? ref.set(value) : ref.add(value);
@@ -101,6 +137,7 @@ void bind_refs(nb::module_& m) {
       .def_prop_ro("dtype", [](const jax::Ref& self) { return numpy_dtype(self.handle().dtype()); })
       .def_prop_ro("ndim", [](const jax::Ref& self) { return self.handle().ndim(); })
       .def_prop_ro("size", [](const jax::Ref& self) { return self.handle().size(); })
+      .def("_check_use", [](const jax::Ref& self, const char* operation) { freed_refs().check(self, operation); })
       .def_prop_ro("aval", [](const jax::Ref& self) { return nb::cast(self.handle().type()); })
       .def("__len__",
            [](const jax::Ref& self) {
@@ -125,7 +162,12 @@ void bind_refs(nb::module_& m) {
             bind1(primitive("new_ref"), {to_array(initial, "new_ref")}, {{"kind", named}, {"memory_space", Attr()}}));
       },
       nb::arg(), nb::arg() = nb::none());
-  m.def("freeze_ref", [](const jax::Ref& ref) { return wrap(jax::freeze(ref)); });
+  m.def("freeze_ref", [](const jax::Ref& ref) {
+    freed_refs().check(ref, "freeze");
+    Array value = jax::freeze(ref);
+    freed_refs().add(ref);
+    return wrap(value);
+  });
 }
 
 }  // namespace capibara::python

@@ -276,6 +276,7 @@ def swap(ref, idx, value):
     if isinstance(ref, Ref) and (idx is Ellipsis or isinstance(idx, tuple) and not idx):
         value = _core.as_array(value)
         if value.shape == ref.shape and value.dtype == ref.dtype:
+            ref._check_use("swap")
             return _swap_p.bind(ref, value)
     old = ref[idx]
     ref[idx] = value
