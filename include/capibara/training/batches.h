@@ -1,7 +1,7 @@
 // Batches of arbitrary examples: arrays, .npy and safetensors files, functions and streams, prefetched by threads.
 #pragma once
 
-#include <capibara/array.h>
+#include <capibara/lax.h>
 
 #include <cstdint>
 #include <functional>
