@@ -13,7 +13,7 @@ from capibara._symbolic_sizes import SymbolicSize, operation, sizes_chosen, size
 from capibara._types import ShapeDtypeStruct
 
 # Large, so that windows and strides fit; primes at prime distances, so that two traces distinguish multiples from other expressions.
-# Smaller ones where an argument has more elements than this: stages of jit allocate them.
+# Smaller ones where an argument has more elements than this: functions may compute constants of such sizes.
 _SIZES, _MAX_ELEMENTS = ((1021, 509), (251, 127), (97, 53), (37, 23)), 1 << 24
 _MAX_DIVISOR = 16
 

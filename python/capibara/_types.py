@@ -3,6 +3,7 @@ import enum
 from collections import namedtuple
 
 from capibara import _core
+from capibara._dtypes import KeyType, float0
 from capibara._records import Record
 from capibara._shape_struct import ArgInfo, ShapeDtypeStruct, zeros_of  # noqa: F401
 
@@ -24,20 +25,27 @@ def keys_from_pickle(data, impl):
     return _core.library_function("random", "wrap_key_data")(data, impl=impl)
 
 
-def as_abstract_arrays(tree):
-    """Replaces leaves that only have a shape and a dtype, or whose memory was deleted, by zeros, which tracing never reads."""
+def as_abstract_arrays(tree, with_values=False):
+    """Replaces leaves that only have a shape and a dtype, or whose memory was deleted, by arrays that take no memory, for tracing; or by
+    zeros, if they are read."""
     leaves, structure = _core.tree_flatten(tree)
-    return structure.unflatten([_stand_in(leaf) for leaf in leaves])
+    return structure.unflatten([_stand_in(leaf, with_values) for leaf in leaves])
 
 
-def _stand_in(leaf):
+def _stand_in(leaf, with_values):
     if not isinstance(leaf, (ShapeDtypeStruct, _core.ShapedArray)) and not (isinstance(leaf, _core.ArrayImpl) and leaf.is_deleted()):
         return leaf
-    zeros, sharding = zeros_of(leaf), getattr(leaf, "sharding", None)
+    sharding = getattr(leaf, "sharding", None)
     # Explicit axes are part of the type.
-    explicit = hasattr(sharding, "_placement") and getattr(getattr(sharding, "mesh", None), "explicit_axes", ())
-    placed = _core.device_put(zeros, sharding._placement) if explicit and sharding.is_fully_addressable else zeros
-    return _core.new_ref(placed) if is_ref(leaf) else placed
+    if hasattr(sharding, "_placement") and getattr(getattr(sharding, "mesh", None), "explicit_axes", ()):
+        zeros = _core.device_put(zeros_of(leaf), sharding._placement) if sharding.is_fully_addressable else zeros_of(leaf)
+        return _core.new_ref(zeros) if is_ref(leaf) else zeros
+    if is_ref(leaf):
+        return _core.new_ref(zeros_of(leaf))
+    if with_values:
+        return zeros_of(leaf)
+    dtype = leaf.dtype if isinstance(leaf.dtype, KeyType) or leaf.dtype == float0 else _core.canonical_dtype(leaf.dtype)
+    return _core.array_without_value(_core.ShapedArray(leaf.shape, dtype))
 
 
 def is_ref(leaf):

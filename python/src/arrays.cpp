@@ -534,6 +534,14 @@ void bind_arrays(nb::module_& m) {
     return type_object(to_array(object, "typeof").type());
   });
   m.def("as_array", [](nb::handle object) { return wrap(to_array(object, "asarray")); });
+  m.def(
+      "array_without_value",
+      [](const ArrayType& type) {
+        Buffer none = Buffer::borrow(nullptr, 0, {});
+        none.mark_deleted();
+        return wrap(Array::from_buffer(type, std::move(none)));
+      },
+      nb::arg("type"), "An array that has only a type, for tracing: it takes no memory, and reading it is an error.");
   m.def("put_array", [](nb::handle object) {
     const transfer::Explicit wanted;
     return wrap(to_array(object, "device_put"));

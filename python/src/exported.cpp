@@ -204,7 +204,9 @@ void bind_exported(nb::module_& m) {
         const ConfigScope scope(settings);
         const stablehlo::Module module = stablehlo::read_file({artifact.c_str(), artifact.size()});
         if (stablehlo::has_open_sizes(module)) return stablehlo::print_tree(module);
-        return to_stablehlo(stablehlo::read_module(module));
+        stablehlo::ReadOptions options;
+        options.placements = true;
+        return to_stablehlo(stablehlo::read_module(module, options), module.name.empty() ? "main" : module.name);
       },
       nb::arg("artifact"), "The text of a StableHLO artifact.");
 }

@@ -7,6 +7,8 @@
 
 #include "backends/backend.h"
 #include "bindings.h"
+#include "compiler/stablehlo/bytecode/read_bytecode.h"
+#include "compiler/stablehlo/read.h"
 
 namespace capibara::python {
 
@@ -51,12 +53,18 @@ void bind_stablehlo(nb::module_& m) {
         "ml_dtypes included.");
   m.def(
       "program_from_stablehlo",
-      [](const nb::bytes& artifact, const Types& arguments) {
+      [](const nb::bytes& artifact, const Types& arguments, bool with_placements) {
         const ConfigScope scope = with_wide_types();
-        return from_stablehlo({artifact.c_str(), artifact.size()}, arguments);
+        const std::string_view bytes(artifact.c_str(), artifact.size());
+        if (!with_placements) return from_stablehlo(bytes, arguments);
+        stablehlo::ReadOptions options;
+        options.arguments = arguments;
+        options.placements = true;
+        return stablehlo::read_module(stablehlo::read_file(bytes), options);
       },
-      nb::arg("artifact"), nb::arg("arguments") = Types{},
-      "The program of a StableHLO artifact's main function; where it leaves sizes open, for arguments of these types.");
+      nb::arg("artifact"), nb::arg("arguments") = Types{}, nb::arg("with_placements") = false,
+      "The program of a StableHLO artifact's main function; where it leaves sizes open, for arguments of these types. "
+      "With with_placements it keeps the sharding constraints.");
   m.def(
       "program_from_stablehlo",
       [](const std::string& text) {

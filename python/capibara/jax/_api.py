@@ -357,7 +357,7 @@ def eval_shape(fun, *args, **kwargs):
     _check_callable(fun, "eval_shape")
 
     def of_types(*args, **kwargs):
-        return as_abstract_arrays(fun(*args, **kwargs))
+        return as_abstract_arrays(fun(*args, **kwargs), with_values=True)
     of_types.__wrapped__ = fun
     return _lifted_maps.as_types(_eval_shape(of_types, *with_ref_types((args, kwargs))))
 

@@ -58,7 +58,8 @@ def evaluate_module(module, in_avals, out_avals, kept, platforms, shardings, cou
 
     def run_for(types):
         with damaged_texts():
-            program = _core.program_from_stablehlo(module, types) if types else _core.program_from_stablehlo(module)
+            given = (types, several) if several or types else ()
+            program = _core.program_from_stablehlo(module, *given)
 
         def run(*values):
             first = len(values) - len(kept)

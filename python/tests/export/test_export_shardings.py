@@ -71,8 +71,12 @@ if __name__ == "__main__":
 
   def constraints_inside_are_kept():
     exported = export.export(jax.jit(lambda x: jax.lax.with_sharding_constraint(x @ x.T, COLUMNS)))(A)
-    result = exported.call(jax.device_put(A, ROWS))
-    return [str(shard.index) for shard in result.addressable_shards]
+    results = [one.call(jax.device_put(A, ROWS)) for one in both(exported)]
+    return [[str(shard.index) for shard in result.addressable_shards] for result in results]
+
+  def types_of_any_size_are_lowered():
+    lowered = jax.jit(lambda x: x + 1).lower(jax.ShapeDtypeStruct((1 << 20, 1 << 20), np.float32))
+    return "tensor<1048576x1048576xf32>" in lowered.as_text()
 
   def other_numbers_of_devices_are_refused():
     on_four = jax.device_put(A, NamedSharding(Mesh(jax.devices()[:4], "q"), P("q")))

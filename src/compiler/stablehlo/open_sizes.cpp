@@ -154,6 +154,14 @@ void close_sizes(Operation& operation, Arrays& operands) {
       operation.attributes = Dictionary({{"k", Attribute::of(Integer{k.at(0), Type::scalar("i64")})}});
       operation.operands.resize(1);
       operands.resize(1);
+    } else if (name && name->value == "stablehlo.dynamic_rng_bit_generator") {
+      require_operands(operation, operands, 2);
+      if (operation.results.size() != 2) fail(operation, "expected two results");
+      operation.results[1].type = resized(operation.results[1].type, constant_integers(operation, operands, 1));
+      operation.name = "stablehlo.rng_bit_generator";
+      operation.attributes = Dictionary({{"rng_algorithm", operation.attributes.find("rng_algorithm")}});
+      operation.operands.resize(1);
+      operands.resize(1);
     }
   }
   if (!any_open(operation.results)) return;
