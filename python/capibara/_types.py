@@ -42,9 +42,9 @@ def _stand_in(leaf, with_values):
         return _core.new_ref(zeros) if is_ref(leaf) else zeros
     if is_ref(leaf):
         return _core.new_ref(zeros_of(leaf))
-    if with_values:
+    if with_values or leaf.dtype == float0:  # arrays of float0 have no bytes
         return zeros_of(leaf)
-    dtype = leaf.dtype if isinstance(leaf.dtype, KeyType) or leaf.dtype == float0 else _core.canonical_dtype(leaf.dtype)
+    dtype = leaf.dtype if isinstance(leaf.dtype, KeyType) else _core.canonical_dtype(leaf.dtype)
     return _core.array_without_value(_core.ShapedArray(leaf.shape, dtype))
 
 
