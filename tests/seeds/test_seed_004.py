@@ -315,8 +315,9 @@ def test_names_of_the_kernels_of_tpus():
     assert own.tpu_kernels("flash_attention", q, q, q, causal=True) == ["capibara_flash_attention"]
     assert own.tpu_kernels("flash_attention", q, q, q, dropout_rate=0.5, dropout_key=jax.random.key(0)) == []
     assert own.tpu_kernels("fast_layer_norm", x, draw(1, 16), draw(2, 16)) == ["capibara_layer_norm"]
-    assert own.tpu_kernels("fused_gelu_dropout", x, 0.1) == ["capibara_gelu_dropout"]
-    assert own.tpu_kernels("fused_gelu_dropout", x, 0.1, approximate=False) == []
+    key = jax.random.key(0)
+    assert own.tpu_kernels("fused_gelu_dropout", x, 0.1, key=key) == ["capibara_gelu_dropout"]
+    assert own.tpu_kernels("fused_gelu_dropout", x, 0.1, key=key, approximate=False) == []
     assert own.tpu_kernels("vq_encode", x, draw(1, 8, 16)) == ["capibara_vq_encode"]
     assert own.tpu_kernels("optimized_matmul", x, draw(1, 16, 8)) == []
     assert TPUv4Kernels("float16").tpu_kernels("vq_encode", x, draw(1, 8, 16)) == []  # no type of TPU kernels

@@ -105,8 +105,9 @@ TEST(MosaicInt8, EqualsItsDefinition) {
   for (const DType dtype : {DType::float32, DType::bfloat16}) {
     for (const bool transposed : {false, true}) {
       check_int8({3, 2}, 10, 7, 1, transposed, dtype);
-      check_int8({260}, 256, 520, 2, transposed, dtype);  // ragged rows and, not transposed, ragged columns
-      check_int8({2}, 3072, 1024 + 512, 1, transposed, dtype);
+      check_int8({260}, 256, 520, 2, transposed, dtype);      // ragged rows and, not transposed, ragged columns
+      check_int8({2}, 1024 + 512, 16, 1, transposed, dtype);  // three passes
+      check_int8({2}, 16, 1024 + 512, 1, transposed, dtype);
       check_int8({2}, 4096, 24, 2, transposed, dtype);  // two blocks of inputs for each block of scales
     }
   }

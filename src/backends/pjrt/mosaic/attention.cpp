@@ -403,7 +403,7 @@ Arrays query_gradient(std::span<const Array> in, const Blocks& blocks) {
     kernel.store(own.column_of(finite), lse_column);
     kernel.store(own.column_of(kernel.load(delta)), delta_column);
   });
-  if (dpairs) own.clear(*dpairs);
+  if (dpairs) kernel.store(kernel.filled(0, Element::f32, {blocks.query, blocks.key}), *dpairs);
   own.when_meeting(i, j, [&] {
     Seen seen(kernel, blocks, i, j, 0);
     seen.add_positions();

@@ -180,7 +180,6 @@ inline Value shift_right(const Value& a, int bits) {
 inline Value equal(const Value& a, const Value& b) { return a.kernel->compare(1, 0, a, b); }
 inline Value less(const Value& a, const Value& b) { return a.kernel->compare(4, 2, a, b); }
 inline Value less_equal(const Value& a, const Value& b) { return a.kernel->compare(5, 3, a, b); }
-inline Value is_nan(const Value& x) { return x.kernel->compare(13, 1, x, x); }
 inline Value abs(const Value& x) { return x.kernel->unary("math.absf", x); }
 inline Value tanh(const Value& x) { return x.kernel->unary("math.tanh", x); }
 inline Value log1p(const Value& x) { return x.kernel->unary("math.log1p", x); }

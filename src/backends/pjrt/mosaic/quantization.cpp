@@ -32,7 +32,7 @@ Value with_metric(Kernel& kernel, const Value& scores, const Value& codes, const
       result = scores * kernel.select(none, zero, inverse);
     }
   }
-  return kernel.select(is_nan(result), like(result, INFINITY), result);  // argmax takes the first NaN
+  return kernel.select(equal(result, result), result, like(result, INFINITY));  // argmax takes the first NaN
 }
 
 // (vectors [batch..., rows, dim], codes [batch..., codes, dim]) -> indices [batch..., rows]
