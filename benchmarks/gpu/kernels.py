@@ -1,14 +1,14 @@
 """The fused kernels on a GPU next to jax and PyTorch: times, shares of the machine's limit, and memory for temporaries, as one table.
 
-    python3 benchmarks/gpu/kernels.py [--package FOLDER] [--seconds N] [--row-seconds N] [--cache FOLDER] [--json FILE] [NAME...]
+    python3 benchmarks/gpu/kernels.py [--package FOLDER] [--python INTERPRETER] [--seconds N] [--row-seconds N] [--cache FOLDER] [--json FILE] [NAME...]
 
-FOLDER holds the Python package capibara (build/release/python). NAMEs choose rows that contain one of them. Each library has one process,
-which keeps its compiled programs; a row is prepared by all of them and then timed alternately, four times. Lines are printed as rows are
-measured. A library that takes more than --row-seconds for a row is stopped and restarted for the next, and after --seconds the table
-ends with the names of the rows that it did not reach. --cache keeps compiled programs of jax and capibara for later runs. Libraries run on
-the platform that JAX_PLATFORMS names, cuda if it names none. The limits are a copy and a matmul by PyTorch in the same run; backward passes
-are the difference of the row with gradient and the row without. The difference from jax is the largest among some elements of the
-first results, as a share of the largest of them in each.
+FOLDER holds the Python package capibara (build/release/python), which INTERPRETER runs where other libraries need another Python. NAMEs
+choose rows that contain one of them. Each library has one process, which keeps its compiled programs; a row is prepared by all of them
+and then timed alternately, four times. Lines are printed as rows are measured. A library that takes more than --row-seconds for a row is
+stopped and restarted for the next, and after --seconds the table ends with the names of the rows that it did not reach. --cache keeps
+compiled programs of jax and capibara for later runs. Libraries run on the platform that JAX_PLATFORMS names, cuda if it names none. The
+limits are a copy and a matmul by PyTorch in the same run; backward passes are the difference of the row with gradient and the row
+without. The difference from jax is the largest among some elements of the first results, as a share of the largest of them in each.
 """
 
 import argparse
@@ -48,8 +48,9 @@ def environment(library, options):
 
 def workers(options):
     flags = [*(["--small"] if options.small else []), *(["--quick"] if options.quick else [])]
-    return {library: Answering([sys.executable, str(HERE / "kernel_worker.py"), library, *flags], environment(library, options))
-            for library in options.libraries}
+    python = {"capibara": options.python}
+    return {library: Answering([python.get(library, sys.executable), str(HERE / "kernel_worker.py"), library, *flags],
+                               environment(library, options)) for library in options.libraries}
 
 
 def columns(row, found):
@@ -193,6 +194,7 @@ def keep(options, kept):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--package", default=str(HERE.parents[1] / "build" / "release" / "python"))
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that the package was built for")
     parser.add_argument("--seconds", type=float, default=900, help="of the whole run")
     parser.add_argument("--row-seconds", type=float, default=90, help="of one row")
     parser.add_argument("--cache", help="a folder for compiled programs")

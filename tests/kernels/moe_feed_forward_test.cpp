@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/kernel_cases.h"
+#include "backends/pjrt/prepare.h"
 #include "kernels/checks.h"
 
 namespace capibara::kernels {
@@ -138,6 +139,34 @@ TEST_F(MoeFeedForwardKernel, MovesRowsAsTheCompositions) {
       }
     }
   }
+}
+
+// ---- CUDA --------------------------------------------------------------------------------------------------------
+
+std::string gradient_text(int64_t features, DType dtype, bool cuda_kernels = true) {
+  auto ones = [&](const Shape& shape) { return jnp::ones(shape, {.dtype = dtype}); };
+  const Program program = jax::make_jaxpr([&](const Array& tokens, const Array& gate) {
+    return jax::grad<0, 1>([&](const Array& x, const Array& g) {
+      return jnp::sum(moe_feed_forward(x, g, ones({4, features, 16}), ones({4, 16, features}), 2).output);
+    })(tokens, gate);
+  })(ones({20, features}), ones({features, 4}));
+  return pjrt::prepare(program, {}, {.cuda_kernels = cuda_kernels, .cusolver = {}}).text;
+}
+
+TEST(MoeFeedForwardCuda, MovesRowsByCallsOfItsKernels) {
+  for (DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    const std::string text = gradient_text(24, dtype);
+    for (const char* call : {"@capibara_moe_dispatch(", "@capibara_moe_combine(", "@capibara_moe_combine_grad("})
+      EXPECT_NE(text.find(call), std::string::npos) << text;
+    EXPECT_EQ(gradient_text(24, dtype, false).find("@capibara_"), std::string::npos);
+  }
+}
+
+// Rows that are not multiples of 16 bytes: the composition is lowered.
+TEST(MoeFeedForwardCuda, LeavesOddRows) {
+  for (DType dtype : {DType::bfloat16, DType::float16})
+    EXPECT_EQ(gradient_text(20, dtype).find("@capibara_moe_combine"), std::string::npos);
+  EXPECT_NE(gradient_text(20, DType::float32).find("@capibara_moe_combine"), std::string::npos);
 }
 
 }  // namespace

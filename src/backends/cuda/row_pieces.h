@@ -37,8 +37,18 @@ __device__ T from_float(float value) {
 // Converts a whole piece or one element.
 template <class T, int count>
 __device__ void widen(const T* from, float (&to)[count]) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16> && count % 2 == 0) {
+    // By words: single elements would be taken apart and kept in registers of their own.
 #pragma unroll
-  for (int i = 0; i < count; ++i) to[i] = as_float(from[i]);
+    for (int i = 0; i < count; i += 2) {
+      const uint32_t word = *reinterpret_cast<const uint32_t*>(from + i);
+      to[i] = __uint_as_float(word << 16);
+      to[i + 1] = __uint_as_float(word & 0xffff0000u);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < count; ++i) to[i] = as_float(from[i]);
+  }
 }
 
 template <class T>
@@ -68,10 +78,22 @@ __device__ void put_piece(T* to, const float (&values)[Piece<T>::size]) {
                : "memory");
 }
 
-// Exponentials: accurate to the last bits if the result type keeps them.
+// Exponentials: accurate to the last bits if the result type keeps them; otherwise results below 2^-126 are zero, which
+// saves the instructions that scale them.
+inline constexpr float per_power = 1.4426950408889634f;  // 1 / log(2)
+inline __device__ float power_of_two(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+}
 template <class T>
 __device__ float power(float x) {
-  return sizeof(T) == 4 ? expf(x) : __expf(x);
+  return sizeof(T) == 4 ? expf(x) : power_of_two(x * per_power);
+}
+// exp(x - from) with `scaled` = from / log(2), whose rounding 16-bit results do not show.
+template <class T>
+__device__ float power_above(float x, float from, float scaled) {
+  return sizeof(T) == 4 ? expf(x - from) : power_of_two(fmaf(x, per_power, -scaled));
 }
 
 // Starts copying 16 bytes into shared memory.

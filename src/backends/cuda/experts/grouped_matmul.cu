@@ -1,7 +1,8 @@
 // Matmuls of ragged groups of rows as foreign calls of XLA programs: 128 x 128 tiles on tensor cores.
 //
 // The starts of groups are known only on the device, so the grid has one more tile per group than the rows could
-// fill; a block finds its group by a prefix sum of the sizes, and surplus blocks exit immediately.
+// fill; a block finds its group by a prefix sum of the sizes, and surplus blocks exit immediately. On Hopper large
+// bfloat16 operands are multiplied by persistent blocks with tiles of 128 x 256 (grouped_boxes.h).
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include <cstdint>
@@ -74,6 +75,7 @@ Claims grouped_matmul_claims() {
 #include <cuda_runtime.h>
 
 #include "backends/cuda/call_frame.h"
+#include "backends/cuda/experts/grouped_boxes.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/tiles.h"
 
@@ -167,7 +169,73 @@ __global__ void __launch_bounds__(threads, 2)
   store_tile(sums, out + (static_cast<int64_t>(group) * inner + first) * columns + column, columns, tile);
 }
 
+// The same on Hopper, by persistent blocks: rows by the weights of their group or, if `is_outer`, x^T y.
+template <bool is_outer, bool transposed>
+__global__ void __launch_bounds__(attention::all_threads, 1)
+    boxes_kernel(const __grid_constant__ CUtensorMap left, const __grid_constant__ CUtensorMap right, const int* sizes,
+                 __nv_bfloat16* out, int groups, int length, int inner, int columns) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ unsigned char memory[];
+  __shared__ attention::Stages<boxes::stage_count>::Barriers barriers;
+  __shared__ boxes::Work works[boxes::stage_count];
+  const attention::Stages<boxes::stage_count> stages(barriers);
+  const uint32_t tiles = attention::aligned_memory(memory);
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < boxes::stage_count; ++s) {
+      attention::set_up_barrier(stages.full(s), 1);
+      attention::set_up_barrier(stages.empty(s), boxes::worker_warps);
+    }
+    publish_barriers();
+    attention::publish_writes();
+  }
+  __syncthreads();
+  const int across = (columns + boxes::tile_columns - 1) / boxes::tile_columns;
+  if (threadIdx.x < attention::group_threads) {
+    attention::keep_registers<40>();
+    if (threadIdx.x >= 32) return;
+    boxes::copy_tiles<is_outer, transposed>(left, right, stages, works, tiles, [&](int number) {
+      const int column = number % across * boxes::tile_columns, tile = number / across;
+      if (is_outer) {
+        const int down = (inner + side - 1) / side, group = tile / down, row = tile % down * side;
+        if (group >= groups) return boxes::Work{-1, 0, 0, 0, 0, 0};
+        const Rows rows = find_rows(sizes, groups, length, group, false);
+        return boxes::Work{group, row, min(side, inner - row), column, rows.begin, rows.end - rows.begin};
+      }
+      const Rows rows = find_rows(sizes, groups, length, tile, true);
+      const int exist = rows.end - rows.begin;
+      if (exist <= 0) return boxes::Work{-1, 0, 0, 0, 0, 0};
+      return boxes::Work{rows.group, rows.begin, exist, column, 0, rows.group < groups ? inner : 0};
+    });
+  } else {
+    attention::take_registers<40>();
+    boxes::multiply_tiles<is_outer, transposed>(stages, works, tiles, columns, [&](int group, int row) {
+      return out + (is_outer ? static_cast<int64_t>(group) * inner + row : row) * columns;
+    });
+  }
+#endif
+}
+
 // ---- handlers -----------------------------------------------------------------------------------------------------
+
+// Starts the kernel of persistent blocks; false if it does not take these operands. `maps`: x, then the other operand.
+template <bool is_outer, bool transposed>
+bool start_boxes(const ffi::CallFrame* frame, int groups, int length, int inner, int columns) {
+  if (hopper_size() == 0) return false;
+  CUtensorMap left, right;
+  const void *x = operand(frame, 0).data, *other = operand(frame, 1).data;
+  const int right_rows = is_outer ? length : transposed ? columns : inner;
+  if (!attention::set_source(left, x, 1, length, inner, true) ||
+      !attention::set_source(right, other, is_outer ? 1 : groups, right_rows, transposed ? inner : columns, true))
+    return false;
+  const auto kernel = boxes_kernel<is_outer, transposed>;
+  if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, boxes::shared_bytes) != cudaSuccess)
+    return false;
+  kernel<<<static_cast<unsigned>(hopper_size()), attention::all_threads, boxes::shared_bytes,
+           static_cast<cudaStream_t>(ffi::stream_of(frame))>>>(
+      left, right, static_cast<const int*>(operand(frame, 2).data),
+      static_cast<__nv_bfloat16*>(result(frame, 0).data), groups, length, inner, columns);
+  return true;
+}
 
 template <class Kernel, class T>
 void* start(const ffi::CallFrame* frame, Kernel kernel, dim3 grid, T*, int groups, int length, int inner, int columns) {
@@ -183,6 +251,12 @@ void* start(const ffi::CallFrame* frame, Kernel kernel, dim3 grid, T*, int group
   return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
 }
 
+// The return value after kernels are launched.
+void* outcome(const ffi::CallFrame* frame) {
+  const cudaError_t status = cudaGetLastError();
+  return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
+}
+
 unsigned tiles_of(int64_t size) { return static_cast<unsigned>((size + side - 1) / side); }
 
 template <class T>
@@ -192,6 +266,12 @@ void* run_rows(const ffi::CallFrame* frame) {
   int64_t transposed = 0;
   if (const void* value = ffi::find_attribute(frame, "transposed"))
     std::memcpy(&transposed, static_cast<const ffi::Scalar*>(value)->value, sizeof transposed);
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    const auto start_either = transposed ? start_boxes<false, true> : start_boxes<false, false>;
+    if (start_either(frame, static_cast<int>(groups), static_cast<int>(length), static_cast<int>(inner),
+                     static_cast<int>(columns)))
+      return outcome(frame);
+  }
   const dim3 grid(tiles_of(columns), tiles_of(length) + static_cast<unsigned>(groups) + 1);
   return start(frame, transposed ? rows_kernel<T, true> : rows_kernel<T, false>, grid, static_cast<T*>(nullptr),
                static_cast<int>(groups), static_cast<int>(length), static_cast<int>(inner), static_cast<int>(columns));
@@ -201,6 +281,11 @@ template <class T>
 void* run_outer(const ffi::CallFrame* frame) {
   const int64_t length = operand(frame, 0).dims[0], inner = operand(frame, 0).dims[1];
   const int64_t groups = operand(frame, 2).dims[0], columns = operand(frame, 1).dims[1];
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    if (start_boxes<true, false>(frame, static_cast<int>(groups), static_cast<int>(length), static_cast<int>(inner),
+                                 static_cast<int>(columns)))
+      return outcome(frame);
+  }
   const dim3 grid(tiles_of(columns), tiles_of(inner), static_cast<unsigned>(groups));
   return start(frame, outer_kernel<T>, grid, static_cast<T*>(nullptr), static_cast<int>(groups),
                static_cast<int>(length), static_cast<int>(inner), static_cast<int>(columns));

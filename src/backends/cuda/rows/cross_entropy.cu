@@ -45,6 +45,8 @@ Claims cross_entropy_claims() { return {{"cross_entropy", claim_forward}, {"cros
 namespace capibara::cuda {
 namespace {
 
+constexpr int max_threads = 256;
+
 struct Labels {
   const int32_t* labels;
   int32_t ignored;
@@ -58,25 +60,29 @@ struct Labels {
   }
 };
 
-template <class T>
-__global__ void __launch_bounds__(512)
+template <class T, bool smoothed>
+__global__ void __launch_bounds__(max_threads, 6)
     losses(const T* logits, Labels labels, float* loss, float* logarithms, int64_t rows, int classes) {
   __shared__ Exchange<float2> exchange;
   int iteration = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* from = logits + row * classes;
+    // Loaded before the row, so that its end does not wait for it.
+    const float factor = labels.factor(row, classes);
+    float target = factor == 1.0f && threadIdx.x == 0 ? as_float(from[labels.labels[row]]) : 0.0f;
     Powers own;
     float total = 0;
     visit_row(from, classes, [&](int, auto& values) {
       own.add<T>(values);
-      for (float value : values) total += value;
+      if constexpr (smoothed) {
+        for (float value : values) total += value;
+      }
     });
     const Powers all = own.of_block<T>(exchange, iteration++);
-    if (labels.smoothing != 0) total = block_sums(total, 0, exchange, iteration++).x;
+    if constexpr (smoothed) total = block_sums(total, 0, exchange, iteration++).x;
     if (threadIdx.x != 0) continue;
-    const float logarithm = all.greatest + logf(all.sum), factor = labels.factor(row, classes);
-    float target = factor == 1.0f ? as_float(from[labels.labels[row]]) : 0.0f;
-    if (labels.smoothing != 0)
+    const float logarithm = all.greatest + logf(all.sum);
+    if constexpr (smoothed)
       target = target * (1.0f - labels.smoothing) + total / static_cast<float>(classes) * labels.smoothing;
     loss[row] = factor == 0 ? 0.0f : (logarithm - target) * factor;
     logarithms[row] = logarithm;
@@ -84,22 +90,29 @@ __global__ void __launch_bounds__(512)
 }
 
 template <class T>
-__global__ void __launch_bounds__(512) pull_back(const float* dloss, const T* logits, Labels labels,
-                                                 const float* logarithms, T* dlogits, int64_t rows, int classes) {
+__global__ void __launch_bounds__(max_threads, 4)
+    pull_back(const float* dloss, const T* logits, Labels labels, const float* logarithms, T* dlogits, int64_t rows,
+              int classes) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const float factor = labels.factor(row, classes), gradient = factor == 0 ? 0.0f : dloss[row] * factor;
-    const float logarithm = logarithms[row], everywhere = labels.smoothing / static_cast<float>(classes);
+    const float logarithm = logarithms[row], scaled = logarithm * per_power;
+    const float everywhere = labels.smoothing / static_cast<float>(classes), hit = 1.0f - labels.smoothing;
     const int label = labels.labels[row];
     T* to = dlogits + row * classes;
     visit_row(logits + row * classes, classes, [&](int column, auto& values) {
       constexpr int count = sizeof values / sizeof(float);
+      float results[count];
 #pragma unroll
-      for (int i = 0; i < count; ++i) {
-        const float hit = column + i == label ? 1.0f - labels.smoothing : 0.0f;
-        const float difference = power<T>(values[i] - logarithm) - hit - everywhere;
-        values[i] = gradient == 0 ? 0.0f : gradient * difference;
+      for (int i = 0; i < count; ++i) results[i] = power_above<T>(values[i], logarithm, scaled) - everywhere;
+      if (static_cast<unsigned>(label - column) < count) {
+        // What remains of a probability near one shows its last bits.
+#pragma unroll
+        for (int i = 0; i < count; ++i)
+          results[i] = power<T>(values[i] - logarithm) - (column + i == label ? hit : 0.0f) - everywhere;
       }
-      write_values(to, column, values);
+#pragma unroll
+      for (int i = 0; i < count; ++i) results[i] = gradient == 0 ? 0.0f : gradient * results[i];
+      write_values(to, column, results);
     });
   }
 }
@@ -111,7 +124,7 @@ Labels labels_of(const ffi::CallFrame* frame, int index) {
           float_attribute(frame, "label_smoothing", 0)};
 }
 
-int threads_for(int classes) { return whole_warps(classes / 32, 256); }
+int threads_for(int classes) { return whole_warps(classes / 32, max_threads); }
 
 constexpr const char* refusal = "cross_entropy: the CUDA kernel takes float32, bfloat16 and float16";
 
@@ -122,9 +135,11 @@ void* cross_entropy(ffi::CallFrame* frame) {
   const Extent extent = extent_of(logits);
   const bool started = with_type(logits.dtype, [&](auto number) {
     using T = decltype(number);
-    losses<T><<<grid_of(extent.rows), threads_for(extent.columns), 0, own_stream(frame)>>>(
-        data_of<T>(logits), labels_of(frame, 1), data_of<float>(result(frame, 0)), data_of<float>(result(frame, 1)),
-        extent.rows, extent.columns);
+    const Labels labels = labels_of(frame, 1);
+    const auto kernel = labels.smoothing != 0 ? losses<T, true> : losses<T, false>;
+    kernel<<<grid_of(extent.rows), threads_for(extent.columns), 0, own_stream(frame)>>>(
+        data_of<T>(logits), labels, data_of<float>(result(frame, 0)), data_of<float>(result(frame, 1)), extent.rows,
+        extent.columns);
   });
   return started ? outcome(frame) : ffi::failure(frame, refusal);
 }
