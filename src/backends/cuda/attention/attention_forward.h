@@ -38,6 +38,7 @@ __global__ void __launch_bounds__(block_threads) forward_kernel(const __grid_con
     TileOf<T, D, N>::copy(to + bytes, values + first * p.value_size, exist, p.value_size);
   };
   auto use = [&](int stage, int tile, bool whole) {
+    if (warp_row >= rows.rows - rows.first) return;  // few rows: the others' reads of shared memory would slow these
     const uint32_t from = stages + stage * 2 * bytes;
     float logits[N / 8][4] = {}, decay[2];
     multiply_rows<T, D, N>(logits, queries, warp_row, from);
