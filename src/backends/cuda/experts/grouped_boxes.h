@@ -131,6 +131,15 @@ __device__ void copy_tiles(const CUtensorMap& left, const CUtensorMap& right,
   }
 }
 
+// Reads a tile by the thread of the warp that releases its stage. That all threads have the same keeps matmuls in flight.
+inline __device__ Work read_work(const Work& from) {
+  Work work{};
+  if (threadIdx.x % 32 == 0) work = from;
+  auto shared = [](int value) { return __shfl_sync(0xffffffffu, value, 0); };
+  return {shared(work.group),  shared(work.row),   shared(work.rows),
+          shared(work.column), shared(work.begin), shared(work.inner)};
+}
+
 // The workers' loop. `out`: the result for group and row of a tile.
 template <bool is_outer, bool transposed, class Out>
 __device__ void multiply_tiles(const attention::Stages<stage_count>& stages, const Work* works, uint32_t tiles,
@@ -139,10 +148,9 @@ __device__ void multiply_tiles(const attention::Stages<stage_count>& stages, con
   const int worker = static_cast<int>(threadIdx.x) / 128 - 1, warp = static_cast<int>(threadIdx.x) / 32 - 4;
   for (int visit = 0;;) {
     stages.await_full(visit);
-    const Work work = works[visit % stage_count];
-    // The same in all threads of a warp; stating that keeps matmuls in flight.
-    if (__shfl_sync(0xffffffffu, work.group, 0) < 0) return;
-    const int inner = __shfl_sync(0xffffffffu, work.inner, 0), steps = steps_of(inner);
+    const Work work = read_work(works[visit % stage_count]);
+    if (work.group < 0) return;
+    const int inner = work.inner, steps = steps_of(inner);
     float sums[32][4];
     for (int step = 0; step < steps; ++step, ++visit) {
       if (step > 0) stages.await_full(visit);
