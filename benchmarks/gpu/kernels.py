@@ -1,6 +1,7 @@
 """The fused kernels on a GPU next to jax and PyTorch: times, shares of the machine's limit, and memory for temporaries, as one table.
 
-    python3 benchmarks/gpu/kernels.py [--package FOLDER] [--python INTERPRETER] [--seconds N] [--row-seconds N] [--cache FOLDER] [--json FILE] [NAME...]
+    python3 benchmarks/gpu/kernels.py [--package FOLDER] [--python INTERPRETER] [--seconds N] [--row-seconds N] [--cache FOLDER]
+                                      [--json FILE] [NAME...]
 
 FOLDER holds the Python package capibara (build/release/python), which INTERPRETER runs where other libraries need another Python. NAMEs
 choose rows that contain one of them. Each library has one process, which keeps its compiled programs; a row is prepared by all of them

@@ -33,12 +33,12 @@ inline __device__ int steps_of(int inner) { return inner > 0 ? (inner + depth - 
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-#define CAPIBARA_NAMES_256                                                                                             \
-  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "    \
-  "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "     \
-  "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, "     \
-  "%68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, "     \
-  "%90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, "     \
+#define CAPIBARA_NAMES_256                                                                                          \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
+  "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "  \
+  "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, "  \
+  "%68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, "  \
+  "%90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, "  \
   "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
 
 // sums[64, 256] = (or, if `add`, +=) left by right, 16 elements of the inner dimension. Crossed: it is the rows in
@@ -64,8 +64,8 @@ inline __device__ void clear_rows(uint32_t stage, int first) {
 }
 
 // Stores the 16 rows of a warp, of which `rows` exist: through shared memory, so that a row is stored in whole pieces.
-inline __device__ void store_rows(const float (&sums)[32][4], uint32_t memory, __nv_bfloat16* out, int rows,
-                                  int column, int columns) {
+inline __device__ void store_rows(const float (&sums)[32][4], uint32_t memory, __nv_bfloat16* out, int rows, int column,
+                                  int columns) {
   const int lane = threadIdx.x % 32, own = lane % 16, other = lane / 16;
   auto place = [&](int row, int piece) { return memory + row * (half_columns * 2) + (piece ^ (row & 7)) * 16; };
 #pragma unroll
@@ -131,7 +131,8 @@ __device__ void copy_tiles(const CUtensorMap& left, const CUtensorMap& right,
   }
 }
 
-// Reads a tile by the thread of the warp that releases its stage. That all threads have the same keeps matmuls in flight.
+// Reads a tile by the thread of the warp that releases its stage. All threads have the same, which keeps matmuls in
+// flight.
 inline __device__ Work read_work(const Work& from) {
   Work work{};
   if (threadIdx.x % 32 == 0) work = from;

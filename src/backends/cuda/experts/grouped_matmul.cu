@@ -232,8 +232,8 @@ bool start_boxes(const ffi::CallFrame* frame, int groups, int length, int inner,
     return false;
   kernel<<<static_cast<unsigned>(hopper_size()), attention::all_threads, boxes::shared_bytes,
            static_cast<cudaStream_t>(ffi::stream_of(frame))>>>(
-      left, right, static_cast<const int*>(operand(frame, 2).data),
-      static_cast<__nv_bfloat16*>(result(frame, 0).data), groups, length, inner, columns);
+      left, right, static_cast<const int*>(operand(frame, 2).data), static_cast<__nv_bfloat16*>(result(frame, 0).data),
+      groups, length, inner, columns);
   return true;
 }
 
