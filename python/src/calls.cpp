@@ -10,6 +10,7 @@
 #include "interpreter_lock.h"
 #include "program/ir/source.h"
 #include "program/trace/trace.h"
+#include "ref_checks.h"
 
 namespace capibara::python {
 
@@ -57,6 +58,12 @@ nb::object code_of(nb::handle function) {
 std::string place_of(nb::handle code) {
   return concat(nb::cast<std::string>(code.attr("co_name")), " at ", nb::cast<std::string>(code.attr("co_filename")),
                 ":", nb::cast<int>(code.attr("co_firstlineno")));
+}
+
+// A function in errors: its name, and the line of its definition where it has one.
+std::string described(nb::handle function) {
+  nb::object code = code_of(function);
+  return code.is_none() ? function_name(function) : place_of(code);
 }
 
 // The name that errors use for the purpose of a trace.
@@ -124,15 +131,62 @@ Arrays result_arrays(nb::handle function, const PyTree& tree, const std::vector<
     try {
       arrays.push_back(to_operand(objects[i], purpose));
     } catch (const TypeError&) {
-      nb::object code = code_of(function);
       nb::object at =
           nb::module_::import_("capibara._origins").attr("result_place")(tree.unflatten(numbers(tree.num_leaves())), i);
-      throw TypeError(concat("function ", code.is_none() ? function_name(function) : place_of(code), " traced for ",
-                             purpose, " returned a value of type ", nb::cast<std::string>(nb::str(objects[i].type())),
-                             nb::cast<std::string>(at), ", which is not a valid JAX type"));
+      throw TypeError(concat("function ", described(function), " traced for ", purpose, " returned a value of type ",
+                             nb::cast<std::string>(nb::str(objects[i].type())), nb::cast<std::string>(at),
+                             ", which is not a valid JAX type"));
     }
   }
   return arrays;
+}
+
+void refuse_returned_refs(nb::handle function, const char* purpose, nb::handle result, std::span<const Array> inputs) {
+  std::vector<nb::object> objects;
+  const PyTree tree = flatten(result, objects);
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    if (!nb::isinstance<jax::Ref>(objects[i])) continue;
+    const Array ref = nb::cast<const jax::Ref&>(objects[i]).handle();
+    nb::object at = nb::module_::import_("capibara._origins")
+                        .attr("result_place")(tree.unflatten(numbers(tree.num_leaves())), i, "tree path result");
+    std::string origin;
+    const std::shared_ptr<Trace> trace = current_trace();
+    for (std::size_t k = 0; k < inputs.size() && trace->function.argument; ++k) {
+      if (inputs[k].same_as(ref)) origin = concat("was passed in as the argument ", trace->function.argument(k));
+    }
+    const Trace* owner = ref.body()->trace();
+    const std::string line = owner ? owner->line_of(*ref.body()) : "";
+    if (origin.empty() && !line.empty()) origin = "was created on line " + line;
+    throw ValueError(concat("function ", described(function), " traced for ", purpose,
+                            " returned a mutable array reference of type ", to_string(ref.type()),
+                            nb::cast<std::string>(at), ", but mutable array references cannot be returned.",
+                            origin.empty() ? "" : concat("\n\nThe returned mutable array ", origin, ".")));
+  }
+}
+
+void refuse_shared_refs(nb::handle function, const char* purpose, std::span<const Array> leaves,
+                        std::span<const Array> captured, const std::function<nb::object()>& numbered) {
+  const auto name = [&](std::size_t i) {
+    nb::object argument = nb::module_::import_("capibara._origins").attr("argument_name");
+    return nb::cast<std::string>(argument(nb::borrow(function), numbered(), i));
+  };
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (!leaves[i].type().ref) continue;
+    for (std::size_t k = 0; k < i; ++k) {
+      if (!leaves[k].same_as(leaves[i])) continue;
+      throw ValueError(
+          concat("only one reference to a mutable array may be passed as an argument to a function, but "
+                 "when tracing ",
+                 described(function), " for ", purpose, " the mutable array reference of type ",
+                 to_string(leaves[i].type()), " appeared at both ", name(k), " and ", name(i), "."));
+    }
+    for (const Array& one : captured) {
+      if (!one.same_as(leaves[i])) continue;
+      throw ValueError(concat("when tracing ", described(function), " for ", purpose,
+                              ", a mutable array reference of type ", to_string(leaves[i].type()),
+                              " was both closed over and passed as the argument ", name(i)));
+    }
+  }
 }
 
 std::string tracer_kind(const Array& tracer) {
@@ -148,6 +202,9 @@ FlatFunction flat_function(nb::handle function, const PyTree& in, PyTree& out, c
     TracedCall traced(function, purpose_of(operation), [&] { return in.unflatten(numbers(in.num_leaves())); });
     nb::object both = unflatten_arrays(in, leaves);
     nb::object result = call_python(function, nb::object(both[0]), nb::object(both[1]));
+    const std::string_view purpose = purpose_of(operation);
+    if (purpose == "jit" || purpose == "checkpoint / remat")
+      refuse_returned_refs(function, purpose.data(), result, leaves);
     std::vector<nb::object> objects;
     out = flatten(result, objects);
     return result_arrays(function, out, objects, purpose_of(operation));

@@ -9,6 +9,7 @@
 
 #include "body_programs.h"
 #include "calls.h"
+#include "ref_checks.h"
 
 namespace capibara::python {
 
@@ -17,6 +18,11 @@ namespace {
 namespace flat = jax::lax::detail;
 
 std::string describe(const PyTree& tree) { return tree.to_string(); }
+
+// The arguments of a function with these trees, each leaf replaced by its index, and no keyword arguments.
+std::function<nb::object()> numbered(const PyTree& arguments) {
+  return [&arguments] { return nb::make_tuple(arguments.unflatten(numbers(arguments.num_leaves())), nb::dict()); };
+}
 
 nb::object scan(nb::object function, nb::object init, nb::object xs, nb::object length, bool reverse, int64_t unroll) {
   std::vector<nb::object> carry_objects, xs_objects;
@@ -30,10 +36,14 @@ nb::object scan(nb::object function, nb::object init, nb::object xs, nb::object 
   }
   const std::size_t carries = carry.size();
   const PyTree arguments = PyTree::tuple({carry_tree, xs_tree});
+  Arrays leaves = carry;
+  leaves.insert(leaves.end(), slices.begin(), slices.end());
+  refuse_shared_refs(function, "scan", leaves, {}, numbered(arguments));
   FlatFunction body = [&](std::span<const Array> in) {
     TracedCall traced(function, "scan", arguments);
     nb::object result =
         function(unflatten_arrays(carry_tree, in.first(carries)), unflatten_arrays(xs_tree, in.subspan(carries)));
+    refuse_returned_refs(function, "scan", result, in);
     if ((!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) || nb::len(result) != 2) {
       throw TypeError(concat("scan body output must be a pair, got ", nb::cast<std::string>(nb::repr(result)), "."));
     }
@@ -75,6 +85,7 @@ nb::object while_loop(nb::object condition, nb::object body, nb::object init) {
   const FlatFunction step = [&](std::span<const Array> in) {
     TracedCall traced(body, "while_body", arguments);
     nb::object result = body(unflatten_arrays(tree, in));
+    refuse_returned_refs(body, "while_body", result, in);
     std::vector<nb::object> outputs;
     PyTree got = flatten(result, outputs);
     if (!(got == tree)) {
@@ -95,12 +106,14 @@ nb::object run_branches(const Array& index, const std::vector<nb::object>& branc
   std::vector<nb::object> objects;
   PyTree in = flatten(operands, objects);
   Arrays leaves = to_arrays(objects, name);
+  if (!branches.empty()) refuse_shared_refs(branches[0], name, leaves, {}, numbered(in));
   std::vector<PyTree> outs(branches.size());
   std::vector<FlatFunction> functions;
   for (std::size_t i = 0; i < branches.size(); ++i) {
     functions.push_back([&, i](std::span<const Array> values) {
       TracedCall traced(branches[i], name, in);
       nb::object result = call_python(branches[i], unflatten_arrays(in, values));
+      refuse_returned_refs(branches[i], name, result, values);
       std::vector<nb::object> outputs;
       outs[i] = flatten(result, outputs);
       return to_arrays(outputs, name);

@@ -16,6 +16,8 @@
 #include "core/sharding/explicit.h"
 #include "key_hook.h"
 #include "program/trace/trace.h"
+#include "ref_checks.h"
+#include "transforms/jit_entry.h"
 
 #include <structmember.h>
 
@@ -32,6 +34,7 @@ FlatFunction traced_function(const JitFunction& jit, const JitCall& call, TreeDe
     nb::object named = nb::steal(PyDict_Copy(nb::object(both[1]).ptr()));
     for (nb::handle entry : call.named_statics) named[nb::object(entry[0])] = nb::object(entry[2]);
     nb::object result = call_python(jit.function, arguments, named);
+    refuse_returned_refs(jit.function, "jit", result, leaves);
     std::vector<nb::object> objects;
     PyTree tree = flatten(result, objects);
     Arrays arrays = result_arrays(jit.function, tree, objects, "jit");
@@ -262,12 +265,24 @@ PyType_Slot jit_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_jit
 }  // namespace
 
 std::shared_ptr<const detail::JitEntry> find_entry(const JitFunction& jit, const JitCall& call) {
+  const bool takes_refs =
+      std::any_of(call.leaves.begin(), call.leaves.end(), [](const Array& leaf) { return leaf.type().ref; });
+  const auto check_refs = [&](std::span<const Array> captured) {
+    if (takes_refs)
+      refuse_shared_refs(jit.function, "jit", call.leaves, captured, [&call] { return numbered_arguments(call); });
+  };
+  check_refs({});
   auto entry = detail::find_jit_entry(*jit.cache, call.structure, call.leaves);
-  if (entry) return entry;
+  if (entry) {
+    check_refs(entry->captured);
+    return entry;
+  }
   if (miss_explainer().is_valid()) explain_miss(jit, call);
   TreeDef out;
-  return detail::trace_jit_entry(*jit.cache, call.structure, call.leaves, traced_function(jit, call, out), out,
-                                 donated_leaves(jit.settings, call));
+  entry = detail::trace_jit_entry(*jit.cache, call.structure, call.leaves, traced_function(jit, call, out), out,
+                                  donated_leaves(jit.settings, call));
+  check_refs(entry->captured);
+  return entry;
 }
 
 nb::object rebuild(const detail::JitEntry& entry, const Arrays& outputs) {

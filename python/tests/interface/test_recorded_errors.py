@@ -99,6 +99,80 @@ def test_mutable_arrays_are_passed_once(module):
     f(ref, ref)
 
 
+def returning(module, kind):
+  new, lax = module.new_ref, module.lax
+  return {
+      "jit": lambda: module.jit(lambda x: {"hi": [x, new(x)]})(1.0),
+      "jit of an argument": lambda: module.jit(lambda x_ref: x_ref)(new(1.0)),
+      "scan": lambda: lax.scan(lambda c, x: (new(c), x), 0, module.numpy.arange(3)),
+      "scan of an argument": lambda: lax.scan(lambda c, _: (c, None), new(1.0), length=1),
+      "while_body": lambda: lax.while_loop(lambda c: False, lambda c: new(c), 0.0),
+      "cond": lambda: lax.cond(True, lambda: new(1.0), lambda: new(2.0)),
+      "switch": lambda: lax.switch(1, [lambda x: x, lambda x: x], new(1.0)),
+      "checkpoint / remat": lambda: module.checkpoint(lambda x: new(x))(1.0),
+      "make_jaxpr": lambda: module.make_jaxpr(lambda x: (x, new(x)))(1.0),
+      "eval_shape": lambda: module.eval_shape(lambda x: x, new(1.0)),
+  }[kind]
+
+
+@pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
+@pytest.mark.parametrize("kind, path, origin", [
+    ("jit", r"\['hi'\]\[1\]", None), ("jit of an argument", None, "x_ref"), ("scan", r"\[0\]", None),
+    ("scan of an argument", r"\[0\]", "c"), ("while_body", None, None), ("cond", None, None), ("switch", None, "x"),
+    ("checkpoint / remat", None, None), ("make_jaxpr", r"\[1\]", None), ("eval_shape", None, "x")])
+def test_mutable_arrays_are_not_returned(module, kind, path, origin):
+  purpose = "jit" if kind in ("make_jaxpr", "eval_shape") else kind.removesuffix(" of an argument")
+  at = f" at output tree path result{path}" if path else ""
+  made = f"was passed in as the argument {origin}\\." if origin else f"was created on line {__file__}:"
+  with pytest.raises(ValueError, match=rf"traced for {purpose} returned a mutable array reference of type Ref\{{(int|float)32\[\]\}}{at}, "
+                                       rf"but mutable array references cannot be returned\.\n\nThe returned mutable array {made}"):
+    returning(module, kind)()
+
+
+@pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
+def test_traced_functions_get_a_mutable_array_once(module):
+  ref, lax = module.new_ref(0.0), module.lax
+  twice = r"only one reference to a mutable array may be passed as an argument to a function, but when tracing .* for {} the mutable " \
+          r"array reference of type Ref\{{float32\[\]\}} appeared at both {} and {}\."
+  with pytest.raises(ValueError, match=twice.format("jit", "x_ref", r"rest\['y'\]")):
+    module.jit(lambda x_ref, rest: x_ref[...])(ref, {"y": ref})
+  with pytest.raises(ValueError, match=twice.format("scan", r"c\[0\]", r"c\[1\]")):
+    lax.scan(lambda c, _: (None, None), (ref, ref), None, length=1)
+  with pytest.raises(ValueError, match=twice.format("cond", "a", "b")):
+    lax.cond(True, lambda a, b: 1.0, lambda x, y: 2.0, ref, ref)
+
+  def f(y_ref):  # with two cells for one ref, this would return 1 and leave 2
+    ref[...] = 1.0
+    y_ref[...] += 2.0
+    return ref[...]
+  jitted = module.jit(f)
+  for _ in range(2):
+    with pytest.raises(ValueError, match=r"for jit, a mutable array reference .* was both closed over and passed as the argument y_ref"):
+      jitted(ref)
+  other = module.new_ref(5.0)
+  assert jitted(other) == 1 and (ref[...], other[...]) == (1, 7)
+  with pytest.raises(ValueError if module is jax else module.errors.JaxRuntimeError) as raised:  # the runtime of jax refuses it
+    jitted(ref)
+  assert module is not jax or "both closed over and passed as the argument y_ref" in str(raised.value)
+  assert ref[...] == 1
+
+
+@pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
+@pytest.mark.parametrize("use", ["get", "swap", "free"])
+def test_programs_do_not_use_freed_mutable_arrays(module, use):
+  def f(x, freed):
+    ref = module.new_ref(x)
+    if freed:
+      module.free_ref(ref)
+    if use == "swap":
+      ref[...] = x + 1.0
+    return ref[...] if use != "free" else module.freeze(ref)
+  assert module.jit(lambda x: f(x, False))(1.0) == (2 if use == "swap" else 1)
+  worded = module is jax or use != "free"  # jax raises an error of its own code for a second free
+  with pytest.raises(ValueError if worded else KeyError, match="must be called on `Ref` types" if worded else None):
+    module.jit(lambda x: f(x, True))(1.0)
+
+
 @pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
 @pytest.mark.parametrize("use", ["get", "swap", "free"])
 def test_programs_do_not_use_freed_mutable_arrays(module, use):
