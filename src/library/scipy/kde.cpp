@@ -37,7 +37,7 @@ Array kernel_logarithms(const GaussianKde& kde, const Array& points) {
   const Arrays promoted =
       promote_dtypes_inexact({numpy::matrix_transpose(kde.dataset), numpy::matrix_transpose(points), kde.inv_cov});
   const Array whitening = scipy::linalg::cholesky(promoted[2], true);
-  const Array observed = numpy::dot(promoted[0], whitening), points = numpy::dot(promoted[1], whitening);
+  const Array observed = numpy::dot(promoted[0], whitening), located = numpy::dot(promoted[1], whitening);
   const double normalizer = 0.5 * static_cast<double>(kde.d()) * std::log(2 * std::numbers::pi);
   const Array scale = numpy::sum(numpy::log(numpy::diag(whitening))) - normalizer;
   const Array expanded = numpy::expand_dims(observed, 0);
