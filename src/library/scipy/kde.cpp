@@ -41,7 +41,7 @@ Array kernel_logarithms(const GaussianKde& kde, const Array& points) {
   const double normalizer = 0.5 * static_cast<double>(kde.d()) * std::log(2 * std::numbers::pi);
   const Array scale = numpy::sum(numpy::log(numpy::diag(whitening))) - normalizer;
   const Array expanded = numpy::expand_dims(observed, 0);
-  const Array difference = expanded - numpy::expand_dims(points, 1);
+  const Array difference = expanded - numpy::expand_dims(located, 1);
   return scale - 0.5 * numpy::sum(numpy::square(difference), {.axis = -1});
 }
 
