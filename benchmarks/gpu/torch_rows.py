@@ -60,7 +60,8 @@ def attention_call(torch, case, gradient):
     attend, size = torch.nn.functional.scaled_dot_product_attention, case.length
     draw = lambda heads, length: torch.randn(case.batch, heads, length, case.dim, device="cuda").bfloat16().requires_grad_()
     q, k, v = draw(case.heads, case.queries or size), draw(case.groups, size), draw(case.groups, size)
-    options, expected, causal = {"enable_gqa": case.groups != case.heads}, [q, k, v], torch.ones(size, size, device="cuda", dtype=bool).tril()
+    options, expected = {"enable_gqa": case.groups != case.heads}, [q, k, v]
+    causal = torch.ones(size, size, device="cuda", dtype=bool).tril()
     if case.extra == "mask":
         options["attn_mask"] = torch.rand(case.batch, 1, size, size, device="cuda") < 0.875
     elif case.extra == "segments":
