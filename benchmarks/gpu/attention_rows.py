@@ -127,8 +127,8 @@ def by_jax(jax, case, implementation="xla"):
 def program(jax, case, gradient, implementation="xla"):
     function = ours(jax, case) if is_ours(jax) else by_jax(jax, case, implementation)
     own, cotangent = arguments(jax, case, extra=implementation == "xla")
-    expected = 4 if case.extra == "bias" and implementation == "xla" else 3
-    return (with_gradient(jax, function, expected), [*own, cotangent]) if gradient else (function, own)
+    count = 4 if case.extra == "bias" and implementation == "xla" else 3
+    return (with_gradient(jax, function, count), [*own, cotangent]) if gradient else (function, own)
 
 
 def row(case, gradient, floors=()):

@@ -27,11 +27,11 @@ def limits(torch):
     return copy, 2 * 8192**3 / statistics.median(timed(torch, 20, lambda: a @ b))
 
 
-def forward_or_both(torch, function, expected, gradient):
+def forward_or_both(torch, function, inputs, gradient):
     if not gradient:
         return torch.no_grad()(function)
     dy = torch.randn_like(function())
-    return lambda: torch.autograd.grad(function(), expected, dy)
+    return lambda: torch.autograd.grad(function(), inputs, dy)
 
 
 def row_call(torch, name, rows, columns, dtype, gradient):
@@ -60,7 +60,7 @@ def attention_call(torch, case, gradient):
     attend, size = torch.nn.functional.scaled_dot_product_attention, case.length
     draw = lambda heads, length: torch.randn(case.batch, heads, length, case.dim, device="cuda").bfloat16().requires_grad_()
     q, k, v = draw(case.heads, case.queries or size), draw(case.groups, size), draw(case.groups, size)
-    options, expected = {"enable_gqa": case.groups != case.heads}, [q, k, v]
+    options, inputs = {"enable_gqa": case.groups != case.heads}, [q, k, v]
     causal = torch.ones(size, size, device="cuda", dtype=bool).tril()
     if case.extra == "mask":
         options["attn_mask"] = torch.rand(case.batch, 1, size, size, device="cuda") < 0.875
@@ -70,10 +70,10 @@ def attention_call(torch, case, gradient):
     elif case.extra == "bias":
         bias = torch.randn(1, case.heads, size, size, device="cuda").bfloat16()
         options["attn_mask"] = bias.masked_fill_(~causal, float("-inf")).requires_grad_()
-        expected.append(options["attn_mask"])
+        inputs.append(options["attn_mask"])
     else:
         options.update(is_causal=case.causal, dropout_p=0.1 if case.extra == "dropout" else 0)
-    return forward_or_both(torch, lambda: attend(q, k, v, **options), expected, gradient)
+    return forward_or_both(torch, lambda: attend(q, k, v, **options), inputs, gradient)
 
 
 def sparse_call(torch, heads, length, dim, share, gradient):

@@ -146,9 +146,9 @@ def turbulence(xp, scan):
 
         def eliminate(held, now):
             factor, value = held
-            lower, centre, upper, expected = now
+            lower, centre, upper, right = now
             pivot = 1.0 / (centre - lower * factor)
-            following = (upper * pivot, (expected + lower * value) * pivot)
+            following = (upper * pivot, (right + lower * value) * pivot)
             return following, following
         nothing = right[:, :, 0] * 0
         factors, values = scan(eliminate, (nothing, nothing), (above, main, below, right))

@@ -64,20 +64,20 @@ class Candidates:
                 known.setdefault(size.value(self.first), size)
         return known
 
-    def near(self, expected):
+    def near(self, values):
         """Admissible sizes near these: larger ones are tried first, then small ones."""
-        if self.admits(expected):
-            return expected
+        if self.admits(values):
+            return values
         bounds = {name: self.scope.bounds(variable(name, self.scope)) for name in self.names}
         choices = []
         for name in self.names:
             low, high = bounds[name]
-            near = [value for value in range(expected[name], expected[name] + 64) if low <= value <= high]
+            near = [value for value in range(values[name], values[name] + 64) if low <= value <= high]
             whole = [value for value in (1024, 2048, 4096) if low <= value <= high]
             top = int(min(high, low + 256))
             choices.append(near[:24] + whole + list(range(top, int(low) - 1, -1))[:128])
-        for values in itertools.islice(itertools.product(*choices), 200_000):
-            found = dict(zip(self.names, values))
+        for combination in itertools.islice(itertools.product(*choices), 200_000):
+            found = dict(zip(self.names, combination))
             if self.admits(found):
                 return found
         raise NotImplementedError(f"no sizes of {', '.join(self.names)} were found that satisfy the constraints of scope {self.scope}")

@@ -117,11 +117,11 @@ def main():
     given = words.parse_args()
     known = given.known.read_text() if given.known and given.known.exists() else ""
     if given.cycles:
-        expected = [int(number) for number in given.rows.split(",")] if given.rows else []
+        numbers = [int(number) for number in given.rows.split(",")] if given.rows else []
         if not known:
             print("row", *NAMES, "published_tflops", "compiled_cycles", "compiled_gib", "open_gib", "compile_s", sep="\t", flush=True)
         for number, row, step in published("published_training_runs.tsv"):
-            if number not in expected:
+            if number not in numbers:
                 continue
             answer = plan(step, "--cycles").get("compiled", {})
             if not answer.get("cycles"):

@@ -140,8 +140,8 @@ _known = {}  # {row of the core: Device}, so that each device is one object
 
 def live_arrays(platform=None):
     """The arrays that Python holds on a platform, by default on the default one."""
-    expected = devices(platform)[0].platform
-    return [x for x in gc.get_objects() if isinstance(x, _core.ArrayImpl) and not x.is_deleted() and device_of(x).platform == expected]
+    own = devices(platform)[0].platform
+    return [x for x in gc.get_objects() if isinstance(x, _core.ArrayImpl) and not x.is_deleted() and device_of(x).platform == own]
 
 
 def device_of(array):

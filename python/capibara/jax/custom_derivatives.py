@@ -41,8 +41,8 @@ def _positions(nondiff_argnums, nondiff_argnames, fun):
     if nondiff_argnames:
         import inspect
         names = list(inspect.signature(fun).parameters)
-        expected = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
-        positions += [names.index(name) for name in expected]
+        given = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
+        positions += [names.index(name) for name in given]
     return tuple(positions)
 
 

@@ -32,7 +32,7 @@ def discharge_state(jaxpr, should_discharge=True):
     if len(chosen) != len(program.invars):
         raise ValueError(f"discharge_state: should_discharge must have one entry for each of {len(program.invars)} arguments, "
                          f"got {len(chosen)}")
-    discharged = [expected and var.aval._is_ref for var, expected in zip(program.invars, chosen)]
+    discharged = [selected and var.aval._is_ref for var, selected in zip(program.invars, chosen)]
 
     def of_values(*args):
         values = dict(zip((*program.constvars, *program.invars), (*jaxpr.consts, *args)))
