@@ -106,7 +106,10 @@ nb::object run_branches(const Array& index, const std::vector<nb::object>& branc
   std::vector<nb::object> objects;
   PyTree in = flatten(operands, objects);
   Arrays leaves = to_arrays(objects, name);
-  if (!branches.empty()) refuse_shared_refs(branches[0], name, leaves, {}, numbered(in));
+  if (!branches.empty()) {  // the branch of a true predicate comes last, and is the first one that users write
+    const nb::object& first = std::string_view(name) == "cond" ? branches.back() : branches.front();
+    refuse_shared_refs(first, name, leaves, {}, numbered(in));
+  }
   std::vector<PyTree> outs(branches.size());
   std::vector<FlatFunction> functions;
   for (std::size_t i = 0; i < branches.size(); ++i) {

@@ -144,7 +144,7 @@ def test_an_unknown_platform_is_refused_in_jax_s_words(name):
     ("jax.random.normal((3,))", ["unexpected PRNG key type <class 'tuple'>", "normal", "jax.random.key(number)"]),
     ("jax.random.normal(0, (3,))", ["invalid PRNG key data", "got 0", "jax.random.key(number)"]),
     ("jnp.sum([1, 2])", ["sum requires ndarray or scalar arguments, got <class 'list'> at position 0"]),
-    ("jnp.argmax(x, axis=5)", ["axis 5", "float32[3,4]"]),
+    ("jnp.argmax(x, axis=5)", ["argmax", "axis 5", "dimension 2"]),
     ("jnp.zeros", []),
     ("jax.jit(lambda n: jnp.zeros(n))(3)", ["'shape' of zeros", "static_argnums", "depends on the value of the argument n"]),
     ("jax.jit(lambda a, o: a, static_argnums=1)(x, [1])",
