@@ -12,6 +12,9 @@
 #include <cstring>
 
 #if defined(__x86_64__)
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // spurious: g++ 12 warns about its own intrinsics
+#endif
 #include <immintrin.h>
 #endif
 
