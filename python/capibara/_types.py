@@ -3,7 +3,6 @@ import enum
 from collections import namedtuple
 
 from capibara import _core
-from capibara._dtypes import KeyType, float0
 from capibara._records import Record
 from capibara._shape_struct import ArgInfo, ShapeDtypeStruct, zeros_of  # noqa: F401
 
@@ -35,6 +34,7 @@ def as_abstract_arrays(tree, with_values=False):
 def _stand_in(leaf, with_values):
     if not isinstance(leaf, (ShapeDtypeStruct, _core.ShapedArray)) and not (isinstance(leaf, _core.ArrayImpl) and leaf.is_deleted()):
         return leaf
+    from capibara._dtypes import KeyType, float0  # which imports numpy
     sharding = getattr(leaf, "sharding", None)
     # Explicit axes are part of the type.
     if hasattr(sharding, "_placement") and getattr(getattr(sharding, "mesh", None), "explicit_axes", ()):

@@ -27,6 +27,7 @@ DISTRIBUTIONS = tuple(name for name in _core.library_modules() if name.startswit
 MODULES = ("", "numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn", "nn.initializers", "random", "image", "ops", "scipy",
            "scipy.special", "scipy.linalg", "scipy.signal", "scipy.fft", "scipy.ndimage", "scipy.stats", *DISTRIBUTIONS, "scipy.cluster",
            "scipy.sparse", "scipy.integrate", "custom_activations", "sharding", "stages", "tree", "errors", "experimental",
+           "extend.mlir", "extend.mlir.dialects", "extend.mlir.dialects.stablehlo",
            "capibara.kernels")
 HAND_WRITTEN = pathlib.Path(__file__).parent / "stubs"
 NOT_PUBLIC = ("capibara._modules", "typing")  # imported for internal use under a public name

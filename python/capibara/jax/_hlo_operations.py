@@ -1,8 +1,12 @@
 """Operations of StableHLO as functions of traced arrays, for lowering rules that build them; each adds the operation of jax.lax."""
-import functools
-
 from capibara._modules import explain_missing
 from capibara.jax import lax
+
+
+def round_nearest_even(operand):
+    """The nearest integer; halves go to the even one."""
+    return lax.round(operand, rounding_method=lax.RoundingMethod.TO_NEAREST_EVEN)
+
 
 # Operations whose operands state all about them.
 _OPERATIONS = {
@@ -12,7 +16,7 @@ _OPERATIONS = {
     "log_plus_one": lax.log1p, "logistic": lax.logistic, "maximum": lax.max, "minimum": lax.min, "multiply": lax.mul,
     "negate": lax.neg, "not_": lax.bitwise_not, "optimization_barrier": lax.optimization_barrier, "or_": lax.bitwise_or,
     "popcnt": lax.population_count, "power": lax.pow, "real": lax.real, "remainder": lax.rem,
-    "round_nearest_even": functools.partial(lax.round, rounding_method=lax.RoundingMethod.TO_NEAREST_EVEN), "rsqrt": lax.rsqrt,
+    "round_nearest_even": round_nearest_even, "rsqrt": lax.rsqrt,
     "select": lax.select, "shift_left": lax.shift_left, "shift_right_arithmetic": lax.shift_right_arithmetic,
     "shift_right_logical": lax.shift_right_logical, "sign": lax.sign, "sine": lax.sin, "sqrt": lax.sqrt, "subtract": lax.sub,
     "tan": lax.tan, "tanh": lax.tanh, "xor": lax.bitwise_xor,

@@ -106,11 +106,11 @@ class Exported:
         text = _exported_shardings.stated_in(text, self._records(), self.module_kept_var_idx, self.nr_devices)
         return with_index(text, len(self.module_kept_var_idx)) if len(self.platforms) > 1 else text
 
-    def in_shardings_jax(self, mesh) -> tuple:
+    def in_shardings_jax(self, mesh: object) -> tuple:
         """The shardings of the arguments on a mesh with the axes of the exported one; None for those left to the compiler."""
         return tuple(_exported_shardings.named(record, mesh) for record in self._records()[0])
 
-    def out_shardings_jax(self, mesh) -> tuple:
+    def out_shardings_jax(self, mesh: object) -> tuple:
         """The shardings of the results on a mesh with the axes of the exported one; None for those left to the compiler."""
         return tuple(_exported_shardings.named(record, mesh) for record in self._records()[1])
 
@@ -151,7 +151,7 @@ class Exported:
         """Serializes the program with this many derivatives, for `deserialize` here and in jax."""
         return _exported_bytes.write(self, vjp_order)
 
-    def call(self, *args, **kwargs):
+    def call(self, *args: object, **kwargs: object) -> object:
         """Calls the program; inside a traced function it becomes part of the trace."""
         leaves, structure = tree_util.tree_flatten((args, kwargs))
         if structure != self.in_tree:
@@ -282,7 +282,7 @@ def _linear(expression, sizes, unknown):
     return factor, rest
 
 
-def symbolic_args_specs(args, shapes_specs, constraints=(), scope=None):
+def symbolic_args_specs(args: object, shapes_specs: object, constraints: Sequence[str] = (), scope: object = None) -> object:
     """The types of arguments, with shapes given as text: one for all, or a tree prefix of the arguments."""
     if scope is not None and constraints:
         raise ValueError("Cannot use both `scope` and `constraints`")
@@ -313,12 +313,12 @@ def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: 
 
     def do_export(*args, **kwargs):
         function = fun_jit if not _override_lowering_rules else with_rules(fun_jit, args, kwargs, dict(_override_lowering_rules))
-        return _exported(function, args, kwargs, platforms, tuple(disabled_checks), _asked_convention())
+        return _exported(function, args, kwargs, platforms, tuple(disabled_checks), _requested_convention())
 
     return do_export
 
 
-def _asked_convention():
+def _requested_convention():
     """The calling convention of jax_export_calling_convention_version."""
     version, oldest, newest = (config.jax_export_calling_convention_version, minimum_supported_calling_convention_version,
                                maximum_supported_calling_convention_version)

@@ -180,7 +180,7 @@ def test_any_model_multiplies_by_codes(format, share, loss):
     assert 0 < np.linalg.norm(rounded - exact) < loss * np.linalg.norm(exact)
 
 
-def rounded(x, step):
+def rounded_activations(x, step):
     """x as multiples of its scale, at most 127 of them; without one each row's own maximum has 127."""
     step = np.abs(x).max(-1, keepdims=True) / 127 if step is None else step
     return np.clip(np.rint(x / step), -127, 127) * step
@@ -207,8 +207,8 @@ def test_activations_are_rounded_with_calibrated_scales_or_by_rows(percentile):
             want = np.quantile(np.abs(values), percentile / 100, method="inverted_cdf") / 127
             assert want * (1 - 1e-4) <= step <= want * (1 + 1e-4 + (percentile < 100) / 128)
     x = batches[3][0]
-    hidden = np.maximum(rounded(x.astype(np.float64), steps[0]) @ up, 0)
-    want = rounded(hidden, steps[1]) @ down
+    hidden = np.maximum(rounded_activations(x.astype(np.float64), steps[0]) @ up, 0)
+    want = rounded_activations(hidden, steps[1]) @ down
     got = np.asarray(made.apply(made.params, x))
     assert np.linalg.norm(got - want) < 2e-3 * np.linalg.norm(want)  # sums near half a step may round to the other side
     lost = np.linalg.norm(got - np.asarray(coded.apply(coded.params, x))) / np.linalg.norm(want)

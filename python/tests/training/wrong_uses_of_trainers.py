@@ -264,7 +264,7 @@ CASES = {
               ([X], {"percentile": 101}, "percentile", "100", "101"), ([X], {"percentile": "all"}, "percentile", "number", "'all'"),
               ([X], {"function": "loss"}, "model", "loss", "no loss"), ([X], {"function": "call"}, "function", "'apply'", "'call'"),
               ([X], {"function": 3}, "function", "text", "3"), (["x"], {"batches": 1}, "batch", "array", "'x'"),
-              ([X[:, :2]], {"batches": 1}, "x", "3", "2")]],
+              ([X[:, :2]], {"batches": 1}, "contracting", "3", "2")]],
     ],
     "Trainer.train": [
         (lambda: trainer().train(None), "train_data", "iterable", "None"),

@@ -6,7 +6,8 @@ import capibara.jax.numpy as jnp
 from capibara import _core, _tracebacks
 from capibara._errors import TPUError
 from capibara._arguments import require_number, require_text
-from capibara.model import Batches, Model, as_model
+from capibara.model import Batches as _Batches
+from capibara.model import Model, as_model
 
 
 @jax.tree_util.register_pytree_with_keys_class
@@ -117,11 +118,17 @@ def quantize_activations(model: object, loader: object = None, *, batches: int =
     require_number(operation, "percentile", percentile, whole=False)
     if function is not None:
         require_text(operation, "function", function)
-    shapes, source = Batches(), iter(() if loader is None else loader)
+    shapes, source = _Batches(), iter(() if loader is None else loader)
 
     def following():
         batch = next(source, None)
-        return None if batch is None else shapes.flat(batch if isinstance(batch, (tuple, list)) else (batch,), "a calibration batch")
+        if batch is None:
+            return None
+        arrays = shapes.flat(batch if isinstance(batch, (tuple, list)) else (batch,), "a calibration batch")
+        for array in arrays:
+            if not hasattr(array, "shape") and not isinstance(array, (bool, int, float, complex)):
+                raise TypeError(f"{operation}: expected a batch of arrays from the loader (argument 'loader'), got {array!r}")
+        return arrays
     of_language = isinstance(made.source, _core.training.LanguageModel)
     if not of_language:  # without the scales of an earlier call
         made = made.with_params(_with_input_scales(made.params, lambda _: None))
