@@ -34,7 +34,6 @@ def as_abstract_arrays(tree, with_values=False):
 def _stand_in(leaf, with_values):
     if not isinstance(leaf, (ShapeDtypeStruct, _core.ShapedArray)) and not (isinstance(leaf, _core.ArrayImpl) and leaf.is_deleted()):
         return leaf
-    from capibara._dtypes import KeyType, float0  # which imports numpy
     sharding = getattr(leaf, "sharding", None)
     # Explicit axes are part of the type.
     if hasattr(sharding, "_placement") and getattr(getattr(sharding, "mesh", None), "explicit_axes", ()):
@@ -42,9 +41,10 @@ def _stand_in(leaf, with_values):
         return _core.new_ref(zeros) if is_ref(leaf) else zeros
     if is_ref(leaf):
         return _core.new_ref(zeros_of(leaf))
-    if with_values or leaf.dtype == float0:  # arrays of float0 have no bytes
+    is_extended = leaf.dtype.kind == "V"  # keys, float0 and numbers that NumPy does not have: one width each
+    if with_values or is_extended and leaf.dtype.itemsize == 0:  # arrays of float0 have no bytes
         return zeros_of(leaf)
-    dtype = leaf.dtype if isinstance(leaf.dtype, KeyType) else _core.canonical_dtype(leaf.dtype)
+    dtype = leaf.dtype if is_extended else _core.canonical_dtype(leaf.dtype)
     return _core.array_without_value(_core.ShapedArray(leaf.shape, dtype))
 
 

@@ -143,7 +143,7 @@ class KernelTest : public ::testing::Test {
   }
 
   static void SetUpTestSuite() { set_thread_count(1); }
-  // Results are bitwise equal wherever the buffers lie and for 1, 2 and 4 threads; sign and payload of a NaN are
+  // Results are bitwise equal for all addresses of buffers and for 1, 2 and 4 threads; sign and payload of a NaN are
   // undetermined, since an addition on x86 keeps those of the operand that the compiler puts first.
   void TearDown() override {
     for (const Run& run : runs_) {
