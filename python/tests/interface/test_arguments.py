@@ -9,6 +9,11 @@ import capibara.jax.numpy as jnp
 from capibara.jax import lax
 
 
+def test_arrays_without_bytes_are_converted():
+  given = np.zeros((2, 5_000_000), jax.dtypes.float0)  # a large one: reading what numpy did not allocate would crash
+  assert jnp.asarray(given).shape == given.shape and jax.jit(lambda x: x).lower(given).out_info.shape == given.shape
+
+
 def test_from_dlpack_copies_when_told_to():
   source = np.arange(4.0, dtype=np.float32)
   shared, own = jax.dlpack.from_dlpack(source, copy=False), jnp.from_dlpack(source, copy=True)
