@@ -8,14 +8,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/pjrt/mosaic/kernels.h"
+#include "backends/pjrt/mosaic/chunks.h"
 
 namespace capibara::mosaic {
 
 namespace {
 
 namespace lax = jax::lax;
-using Order = Kernel::Order;
 using Reduction = Kernel::Reduction;
 
 // The largest block of `dim` for which the states of a chunk fit in 4 MiB. 0: there is none.
@@ -27,23 +26,22 @@ int64_t block_of_dim(int64_t dim, int64_t states) {
   return dim % lanes != 0 && dim * states <= max_states ? dim : 0;
 }
 
-struct ScanSizes {
-  int64_t batch, length, dim, state, chunk, chunks, width;  // width: of a block of dim; 0: there is none
-  bool softplus, gated;
+// Blocks of lanes are of dim; a width of 0: there is no such block.
+struct ScanSizes : ChunkSizes {
+  int64_t dim;
+  bool gated;
 
-  ScanSizes(const Array& u, const Array& A, const Attrs& attrs)
-      : batch(u.shape(0)),
-        length(u.shape(1)),
-        dim(u.shape(2)),
-        state(A.shape(1)),
-        chunk(std::min(length, attrs.integer("chunk_size"))),
-        chunks(length == 0 ? 0 : blocks_of(length, chunk)),
-        width(block_of_dim(dim, (chunk + 1) * std::max(state, sublanes))),
-        softplus(attrs.boolean("delta_softplus")),
-        gated(attrs.boolean("gated")) {}
+  ScanSizes(const Array& u, const Array& A, const Attrs& attrs) : dim(u.shape(2)), gated(attrs.boolean("gated")) {
+    batch = u.shape(0);
+    length = u.shape(1);
+    state = A.shape(1);
+    chunk = std::min(length, attrs.integer("chunk_size"));
+    chunks = length == 0 ? 0 : blocks_of(length, chunk);
+    width = block_of_dim(dim, (chunk + 1) * std::max(state, sublanes));
+    blocks = width == 0 ? 0 : dim / width;
+    softplus = attrs.boolean("delta_softplus");
+  }
 
-  int64_t blocks() const { return dim / width; }
-  bool is_ragged() const { return length % chunk != 0; }
   bool are_taken(const Array& u, const Attrs& attrs) const {
     constexpr int64_t max_states = 1 << 18, max_chunk = 128;  // states of all of dim, of which VMEM holds several
     if (u.dtype() != DType::float32 && u.dtype() != DType::bfloat16) return false;
@@ -53,139 +51,62 @@ struct ScanSizes {
   }
 };
 
-// The parts that both kernels share. A point of the grid is a batch entry, a block of dim and a chunk.
-class ScanKernel {
+// The parts that both kernels share.
+class ScanKernel : public ChunkKernel {
  public:
-  using At = std::function<std::vector<Value>(const Point&)>;  // batch entry, block of dim, chunk
-
-  ScanKernel(const char* name, const ScanSizes& sizes, DType dtype, std::vector<Kernel::Dimension> grid, At at)
-      : sizes_(sizes), dtype_(dtype), kernel_(name, std::move(grid)), at_(std::move(at)) {}
-
-  Kernel& kernel() { return kernel_; }
+  using ChunkKernel::ChunkKernel;
 
   // ---- operands ----
-  Ref rows(const char* name, const Array& x) {  // [batch, length, dim]
-    operands_.push_back(x);
-    return kernel_.input(name, x.type(), {1, sizes_.chunk, sizes_.width}, rows_index());
-  }
   Ref columns(const char* name, const Array& x) {  // [batch, length, state]
-    operands_.push_back(x);
-    return kernel_.input(name, x.type(), {1, sizes_.chunk, sizes_.state}, columns_index());
+    return add(name, x, {1, all_.chunk, all_.state}, columns_index());
   }
   Ref vector(const char* name, const Array& x) {  // [dim]
-    operands_.push_back(x.reshape({1, sizes_.dim}));
-    return kernel_.input(name, operands_.back().type(), {1, sizes_.width}, [at = at_](const Point& point) {
-      return std::vector<Value>{point.kernel.constant(0), at(point)[1]};
-    });
+    return add(name, x.reshape({1, all_lanes()}), {1, all_.width}, block_index());
   }
   Ref decay(const char* name, const Array& A) {  // [dim, state]
-    operands_.push_back(lax::transpose(A, {1, 0}));
-    return kernel_.input(name, operands_.back().type(), {sizes_.state, sizes_.width}, [at = at_](const Point& point) {
-      return std::vector<Value>{point.kernel.constant(0), at(point)[1]};
-    });
+    return add(name, lax::transpose(A, {1, 0}), {all_.state, all_.width}, block_index());
   }
   Ref states(const char* name, const Array& x) {  // [batch, dim, state]
-    operands_.push_back(lax::transpose(x, {0, 2, 1}));
-    return kernel_.input(name, operands_.back().type(), {1, sizes_.state, sizes_.width}, states_index());
+    return states_of(name, lax::transpose(x, {0, 2, 1}));
   }
-  Ref starts(const char* name, const Array& x) {  // [batch, chunks, state, dim]
-    operands_.push_back(x);
-    return kernel_.input(name, x.type(), {1, 1, sizes_.state, sizes_.width}, starts_index());
-  }
-  Ref give_rows(const char* name) {
-    return kernel_.output(name, array_type(dtype_, {sizes_.batch, sizes_.length, sizes_.dim}),
-                          {1, sizes_.chunk, sizes_.width}, rows_index());
-  }
+  Ref starts(const char* name, const Array& x) { return starts_of(name, x); }  // [batch, chunks, state, dim]
   Ref give_columns(const char* name) {
-    return kernel_.output(name, array_type(dtype_, {sizes_.batch, sizes_.length, sizes_.state}),
-                          {1, sizes_.chunk, sizes_.state}, columns_index());
+    return kernel_.output(name, array_type(dtype_, {all_.batch, all_.length, all_.state}), {1, all_.chunk, all_.state},
+                          columns_index());
   }
-  Ref give_states(const char* name) {
-    return kernel_.output(name, array_type(DType::float32, {sizes_.batch, sizes_.state, sizes_.dim}),
-                          {1, sizes_.state, sizes_.width}, states_index());
-  }
-  Ref give_starts(const char* name) {
-    return kernel_.output(name, array_type(DType::float32, {sizes_.batch, sizes_.chunks, sizes_.state, sizes_.dim}),
-                          {1, 1, sizes_.state, sizes_.width}, starts_index());
-  }
-  // [batch, blocks of dim, rows, width], all blocks of a batch entry at once.
-  Ref give_blocks(const char* name, int64_t rows) {
-    const Shape block{1, sizes_.blocks(), rows, sizes_.width};
-    Shape all = block;
-    all[0] = sizes_.batch;
-    return kernel_.output(name, array_type(DType::float32, all), block, [at = at_](const Point& point) {
-      const Value zero = point.kernel.constant(0);
-      return std::vector<Value>{at(point)[0], zero, zero, zero};
-    });
-  }
-  Ref row_scratch(const char* name) { return kernel_.scratch(name, Element::f32, {sizes_.chunk, sizes_.width}); }
-  Ref column_scratch(const char* name) { return kernel_.scratch(name, Element::f32, {sizes_.chunk, sizes_.state}); }
+  Ref row_scratch(const char* name) { return kernel_.scratch(name, Element::f32, {all_.chunk, all_.width}); }
+  Ref column_scratch(const char* name) { return kernel_.scratch(name, Element::f32, {all_.chunk, all_.state}); }
 
   // ---- the body ----
-  // A window as float32, zeros beyond the length.
-  Value read(const Ref& ref, const Value& chunk) {
-    const Value value = kernel_.convert(kernel_.load(ref), Element::f32);
-    return inside(value, chunk);
-  }
-  Value inside(const Value& value, const Value& chunk) {
-    if (!sizes_.is_ragged()) return value;
-    const Value left = like(chunk, double(sizes_.length)) - chunk * double(sizes_.chunk);
-    return kernel_.select(less(kernel_.iota(*value.shape, 0), left), value, like(value, 0));
-  }
-  void write(const Value& value, const Ref& ref) { kernel_.store(kernel_.convert(value, ref.element), ref); }
-  Value step(const Value& raw) { return sizes_.softplus ? softplus(raw) : raw; }
   void prepare_diagonal() {
-    const Shape square{sizes_.state, sizes_.state};
+    const Shape square{all_.state, all_.state};
     diagonal_ = equal(kernel_.iota(square, 0), kernel_.iota(square, 1));
   }
-  Value column_of(const Value& row) {
-    const Value all = kernel_.broadcast(row, *diagonal_->shape);
-    return kernel_.reduce(Reduction::add, kernel_.select(*diagonal_, all, like(all, 0)), 1);
-  }
-  Value row_of(const Value& column) {
-    const Value all = kernel_.broadcast(column, *diagonal_->shape);
-    return kernel_.reduce(Reduction::add, kernel_.select(*diagonal_, all, like(all, 0)), 0);
-  }
+  Value column_of(const Value& row) { return on_diagonal(row, 1); }
+  Value row_of(const Value& column) { return on_diagonal(column, 0); }
   Value row(const Ref& ref, const Value& position) { return kernel_.load(ref, 0, position); }
 
   Arrays call(double flops_per_state) {
-    const double elements = double(sizes_.batch * sizes_.length) * double(sizes_.dim * sizes_.state);
-    kernel_.cost.flops = static_cast<int64_t>(flops_per_state * elements);
-    kernel_.cost.transcendentals = static_cast<int64_t>(elements);
-    return mosaic::call(kernel_, operands_);
+    const double elements = double(all_.batch * all_.length) * double(all_lanes() * all_.state);
+    return ChunkKernel::call(flops_per_state * elements, elements);
   }
 
  private:
-  BlockIndex rows_index() const {
-    return [at = at_](const Point& point) {
-      const std::vector<Value> own = at(point);
-      return std::vector<Value>{own[0], own[2], own[1]};
-    };
-  }
   BlockIndex columns_index() const {
     return [at = at_](const Point& point) {
       const std::vector<Value> own = at(point);
       return std::vector<Value>{own[0], own[2], point.kernel.constant(0)};
     };
   }
-  BlockIndex states_index() const {
-    return [at = at_](const Point& point) {
-      const std::vector<Value> own = at(point);
-      return std::vector<Value>{own[0], point.kernel.constant(0), own[1]};
-    };
+  BlockIndex block_index() const {
+    return [at = at_](const Point& point) { return std::vector<Value>{point.kernel.constant(0), at(point)[1]}; };
   }
-  BlockIndex starts_index() const {
-    return [at = at_](const Point& point) {
-      const std::vector<Value> own = at(point);
-      return std::vector<Value>{own[0], own[2], point.kernel.constant(0), own[1]};
-    };
+  // A row or column as the other of both.
+  Value on_diagonal(const Value& value, int64_t sum) {
+    const Value all = kernel_.broadcast(value, *diagonal_->shape);
+    return kernel_.reduce(Reduction::add, kernel_.select(*diagonal_, all, like(all, 0)), sum);
   }
 
-  const ScanSizes& sizes_;
-  DType dtype_;
-  Kernel kernel_;
-  At at_;
-  Arrays operands_;
   std::optional<Value> diagonal_;
 };
 
@@ -193,9 +114,7 @@ class ScanKernel {
 Arrays scan_forward(std::span<const Array> in, const Attrs& attrs) {
   const ScanSizes sizes(in[0], in[2], attrs);
   if (!sizes.are_taken(in[0], attrs)) return {};
-  ScanKernel own("capibara_selective_scan", sizes, in[0].dtype(),
-                 {{sizes.batch, Order::parallel}, {sizes.blocks(), Order::parallel}, {sizes.chunks, Order::arbitrary}},
-                 [](const Point& point) -> std::vector<Value> { return point.at; });
+  ScanKernel own("capibara_selective_scan", sizes, in[0].dtype(), ScanKernel::Pass::forward);
   Kernel& kernel = own.kernel();
   const Ref u_ref = own.rows("u", in[0]), delta = own.rows("delta", in[1]), A_ref = own.decay("A", in[2]);
   const Ref B_ref = own.columns("B", in[3]), C_ref = own.columns("C", in[4]);
@@ -238,17 +157,10 @@ Arrays scan_forward(std::span<const Array> in, const Attrs& attrs) {
 }
 
 // (dy, dlast, states, the operands of the forward pass) -> (du, ddelta, dA, dB, dC, dD, dbias, dinitial, dz if gated)
-//
-// Steps go over the chunks from the last to the first, and in each over the blocks of dim, so that the sums of dB and
-// dC over dim stay in VMEM.
 Arrays scan_backward(std::span<const Array> in, const Attrs& attrs) {
   const ScanSizes sizes(in[3], in[5], attrs);
   if (!sizes.are_taken(in[3], attrs)) return {};
-  ScanKernel own("capibara_selective_scan_grad", sizes, in[3].dtype(),
-                 {{sizes.batch, Order::parallel}, {sizes.chunks, Order::arbitrary}, {sizes.blocks(), Order::arbitrary}},
-                 [&](const Point& point) -> std::vector<Value> {
-                   return {point.at[0], point.at[2], like(point.at[1], double(sizes.chunks - 1)) - point.at[1]};
-                 });
+  ScanKernel own("capibara_selective_scan_grad", sizes, in[3].dtype(), ScanKernel::Pass::backward);
   Kernel& kernel = own.kernel();
   const Ref dy_ref = own.rows("dy", in[0]), dlast = own.states("dlast", in[1]), starts = own.starts("starts", in[2]);
   const Ref u_ref = own.rows("u", in[3]), delta = own.rows("delta", in[4]), A_ref = own.decay("A", in[5]);
@@ -262,7 +174,7 @@ Arrays scan_backward(std::span<const Array> in, const Attrs& attrs) {
   const Ref dinitial = own.give_blocks("dinitial", sizes.state);
   if (sizes.gated) dz = own.give_rows("dz");
   const Ref states = kernel.scratch("states", Element::f32, {sizes.chunk + 1, sizes.state, sizes.width});
-  const Ref carried = kernel.scratch("carried", Element::f32, {sizes.blocks(), sizes.state, sizes.width});
+  const Ref carried = kernel.scratch("carried", Element::f32, {sizes.blocks, sizes.state, sizes.width});
   const Ref steps = own.row_scratch("steps"), inputs = own.row_scratch("inputs"), dys = own.row_scratch("dys");
   const Ref dus = own.row_scratch("dus"), dsteps = own.row_scratch("dsteps");
   const Ref Bs = own.column_scratch("Bs"), Cs = own.column_scratch("Cs");
@@ -333,7 +245,7 @@ Arrays scan_backward(std::span<const Array> in, const Attrs& attrs) {
   kernel.store(kernel.load(dD, 1, block) + kernel.reduce(Reduction::add, dy * u, 0), dD, 1, block);
   kernel.store(kernel.load(dbias, 1, block) + kernel.reduce(Reduction::add, ddelta, 0), dbias, 1, block);
   kernel.when(equal(turn, like(turn, double(sizes.chunks - 1))), [&] { kernel.store(end[0], dinitial, 1, block); });
-  kernel.when(equal(block, like(block, double(sizes.blocks() - 1))), [&] {
+  kernel.when(equal(block, like(block, double(sizes.blocks - 1))), [&] {
     own.write(kernel.load(dBs), dB);
     own.write(kernel.load(dCs), dC);
   });

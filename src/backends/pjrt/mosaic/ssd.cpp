@@ -10,139 +10,94 @@
 #include <cmath>
 #include <numeric>
 
-#include "backends/pjrt/mosaic/kernels.h"
+#include "backends/pjrt/mosaic/chunks.h"
 
 namespace capibara::mosaic {
 
 namespace {
 
 namespace lax = jax::lax;
-using Order = Kernel::Order;
 using Reduction = Kernel::Reduction;
 
-struct SsdSizes {
-  int64_t batch, length, heads, dim, groups, state, chunk, chunks, block;  // block: heads of one; 0: there is none
-  bool softplus, gated;
+struct SsdSizes : ChunkSizes {
+  int64_t heads, dim, groups, block = 0;  // block: heads of one; 0: there is none
+  bool gated;
 
   SsdSizes(const Array& x, const Array& B, const Attrs& attrs)
-      : batch(x.shape(0)),
-        length(x.shape(1)),
-        heads(x.shape(2)),
-        dim(x.shape(3)),
-        groups(B.shape(2)),
-        state(B.shape(3)),
-        chunk(std::min(length, attrs.integer("chunk_size"))),
-        chunks(length == 0 ? 0 : blocks_of(length, chunk)),
-        block(0),
-        softplus(attrs.boolean("dt_softplus")),
-        gated(attrs.boolean("gated")) {
-    if (dim == 0 || groups == 0) return;
-    const int64_t whole = lanes / std::gcd(lanes, dim), of_group = heads / groups;
-    block = of_group % whole == 0 ? whole : groups == 1 ? heads : 0;
+      : heads(x.shape(2)), dim(x.shape(3)), groups(B.shape(2)), gated(attrs.boolean("gated")) {
+    batch = x.shape(0);
+    length = x.shape(1);
+    state = B.shape(3);
+    chunk = std::min(length, attrs.integer("chunk_size"));
+    chunks = length == 0 ? 0 : blocks_of(length, chunk);
+    softplus = attrs.boolean("dt_softplus");
+    if (dim != 0 && groups != 0) {
+      const int64_t whole = lanes / std::gcd(lanes, dim), of_group = heads / groups;
+      block = of_group % whole == 0 ? whole : groups == 1 ? heads : 0;
+    }
+    width = block * dim;
+    blocks = block == 0 ? 0 : heads / block;
   }
 
-  int64_t width() const { return block * dim; }
-  int64_t blocks() const { return heads / block; }
-  int64_t blocks_of_group() const { return blocks() / groups; }
-  bool is_ragged() const { return length % chunk != 0; }
+  int64_t blocks_of_group() const { return blocks / groups; }
   bool are_taken(const Array& x, const Attrs& attrs) const {
     constexpr int64_t max_states = 3 << 18, max_width = 1024, max_chunk = 256;  // states of all heads
     if (x.dtype() != DType::float32 && x.dtype() != DType::bfloat16) return false;
-    if (attrs.boolean("resets") || x.size() == 0 || state == 0 || block == 0 || width() > max_width) return false;
+    if (attrs.boolean("resets") || x.size() == 0 || state == 0 || block == 0 || width > max_width) return false;
     if (chunk != length && chunk % sublanes != 0) return false;
     if (groups != 1 && state % lanes != 0) return false;
     return chunk <= max_chunk && state <= 256 && heads <= 1024 && heads * dim * state <= max_states;
   }
 };
 
-// A point of the grid is a batch entry, a block of heads and a chunk.
-class SsdKernel {
+// Blocks of lanes are those of whole heads.
+class SsdKernel : public ChunkKernel {
  public:
-  using At = std::function<std::vector<Value>(const Point&)>;  // batch entry, block of heads, chunk
-
-  SsdKernel(const char* name, const SsdSizes& sizes, DType dtype, std::vector<Kernel::Dimension> grid, At at)
-      : sizes_(sizes), dtype_(dtype), kernel_(name, std::move(grid)), at_(std::move(at)) {}
-
-  Kernel& kernel() { return kernel_; }
+  SsdKernel(const char* name, const SsdSizes& sizes, DType dtype, Pass pass)
+      : ChunkKernel(name, sizes, dtype, pass), sizes_(sizes) {}
 
   // ---- operands ----
   Ref inputs(const char* name, const Array& x) {  // [batch, length, heads, dim]
-    operands_.push_back(x.reshape({sizes_.batch, sizes_.length, sizes_.heads * sizes_.dim}));
-    return kernel_.input(name, operands_.back().type(), {1, sizes_.chunk, sizes_.width()}, rows_index());
+    return rows(name, x.reshape({sizes_.batch, sizes_.length, all_lanes()}));
   }
   Ref steps(const char* name, const Array& dt) {  // [batch, length, heads]
-    operands_.push_back(dt);
-    return kernel_.input(name, dt.type(), {1, sizes_.chunk, sizes_.heads}, [at = at_](const Point& point) {
+    return add(name, dt, {1, sizes_.chunk, sizes_.heads}, [at = at_](const Point& point) {
       const std::vector<Value> own = at(point);
       return std::vector<Value>{own[0], own[2], point.kernel.constant(0)};
     });
   }
   Ref columns(const char* name, const Array& x) {  // [batch, length, groups, state]
-    operands_.push_back(x.reshape({sizes_.batch, sizes_.length, sizes_.groups * sizes_.state}));
-    return kernel_.input(name, operands_.back().type(), {1, sizes_.chunk, sizes_.state}, columns_index());
+    return add(name, x.reshape({sizes_.batch, sizes_.length, sizes_.groups * sizes_.state}),
+               {1, sizes_.chunk, sizes_.state}, columns_index());
   }
   Ref heads(const char* name, const Array& x) {  // [heads]
-    operands_.push_back(x.reshape({1, sizes_.heads}));
-    return kernel_.input(name, operands_.back().type(), {1, sizes_.heads}, [](const Point& point) {
+    return add(name, x.reshape({1, sizes_.heads}), {1, sizes_.heads}, [](const Point& point) {
       return std::vector<Value>{point.kernel.constant(0), point.kernel.constant(0)};
     });
   }
   Ref states(const char* name, const Array& x) {  // [batch, heads, dim, state]
-    operands_.push_back(lax::transpose(x, {0, 3, 1, 2}).reshape({sizes_.batch, sizes_.state, lanes_of_all()}));
-    return kernel_.input(name, operands_.back().type(), {1, sizes_.state, sizes_.width()}, states_index());
+    return states_of(name, lax::transpose(x, {0, 3, 1, 2}).reshape({sizes_.batch, sizes_.state, all_lanes()}));
   }
   Ref starts(const char* name, const Array& x) {  // [batch, chunks, heads, state, dim]
-    operands_.push_back(
-        lax::transpose(x, {0, 1, 3, 2, 4}).reshape({sizes_.batch, sizes_.chunks, sizes_.state, lanes_of_all()}));
-    return kernel_.input(name, operands_.back().type(), {1, 1, sizes_.state, sizes_.width()}, starts_index());
-  }
-  Ref give_inputs(const char* name) {
-    return kernel_.output(name, array_type(dtype_, {sizes_.batch, sizes_.length, lanes_of_all()}),
-                          {1, sizes_.chunk, sizes_.width()}, rows_index());
+    return starts_of(
+        name, lax::transpose(x, {0, 1, 3, 2, 4}).reshape({sizes_.batch, sizes_.chunks, sizes_.state, all_lanes()}));
   }
   Ref give_columns(const char* name) {
     return kernel_.output(name, array_type(dtype_, {sizes_.batch, sizes_.length, sizes_.groups * sizes_.state}),
                           {1, sizes_.chunk, sizes_.state}, columns_index());
   }
-  Ref give_states(const char* name) {
-    return kernel_.output(name, array_type(DType::float32, {sizes_.batch, sizes_.state, lanes_of_all()}),
-                          {1, sizes_.state, sizes_.width()}, states_index());
-  }
-  Ref give_starts(const char* name) {
-    return kernel_.output(name, array_type(DType::float32, {sizes_.batch, sizes_.chunks, sizes_.state, lanes_of_all()}),
-                          {1, 1, sizes_.state, sizes_.width()}, starts_index());
-  }
   // Of each chunk and block the positions of its heads as rows.
   Ref give_positions(const char* name) {
     return kernel_.output(
-        name, array_type(DType::float32, {sizes_.batch, sizes_.chunks, sizes_.blocks(), sizes_.block, sizes_.chunk}),
+        name, array_type(DType::float32, {sizes_.batch, sizes_.chunks, sizes_.blocks, sizes_.block, sizes_.chunk}),
         {1, 1, 1, sizes_.block, sizes_.chunk}, [at = at_](const Point& point) {
           const std::vector<Value> own = at(point);
           const Value zero = point.kernel.constant(0);
           return std::vector<Value>{own[0], own[2], own[1], zero, zero};
         });
   }
-  // [batch, blocks, rows, width], all blocks of a batch entry at once.
-  Ref give_blocks(const char* name, int64_t rows) {
-    const Shape block{1, sizes_.blocks(), rows, sizes_.width()};
-    Shape all = block;
-    all[0] = sizes_.batch;
-    return kernel_.output(name, array_type(DType::float32, all), block, [at = at_](const Point& point) {
-      const Value zero = point.kernel.constant(0);
-      return std::vector<Value>{at(point)[0], zero, zero, zero};
-    });
-  }
 
   // ---- the body ----
-  Value wide(const Ref& ref) { return kernel_.convert(kernel_.load(ref), Element::f32); }
-  // Zeros beyond the length.
-  Value inside(const Value& value, const Value& chunk) {
-    if (!sizes_.is_ragged()) return value;
-    const Value left = like(chunk, double(sizes_.length)) - chunk * double(sizes_.chunk);
-    return kernel_.select(less(kernel_.iota(*value.shape, 0), left), value, like(value, 0));
-  }
-  Value read(const Ref& ref, const Value& chunk) { return inside(wide(ref), chunk); }
-  void write(const Value& value, const Ref& ref) { kernel_.store(kernel_.convert(value, ref.element), ref); }
   // Operands of bfloat16 are multiplied as such, those of float32 with all their bits.
   Value matmul(const Value& a, int64_t a_inner, const Value& b, int64_t b_inner) {
     const Element element = *element_of(dtype_);
@@ -151,7 +106,6 @@ class SsdKernel {
   Value exact(const Value& a, int64_t a_inner, const Value& b, int64_t b_inner) {
     return kernel_.matmul(a, a_inner, b, b_inner, true);
   }
-  Value step(const Value& raw) { return sizes_.softplus ? softplus(raw) : raw; }
   // The lanes of head k of the block, for values of this shape.
   Value of_head(int64_t k, const Value& value) {
     const Value lane = kernel_.iota(*value.shape, 1), begin = like(lane, double(k * sizes_.dim));
@@ -166,7 +120,7 @@ class SsdKernel {
   }
   // Columns of the block's heads, each over the lanes of its head.
   Value spread(const std::vector<Value>& columns) {
-    const Shape shape{(*columns[0].shape)[0], sizes_.width()};
+    const Shape shape{(*columns[0].shape)[0], sizes_.width};
     Value all = kernel_.broadcast(columns[0], shape);
     const Value lane = kernel_.iota(shape, 1);
     for (std::size_t k = 1; k < columns.size(); ++k) {
@@ -189,21 +143,12 @@ class SsdKernel {
   }
 
   Arrays call(double matmuls) {
-    const double elements = double(sizes_.batch * sizes_.length) * double(lanes_of_all());
-    kernel_.cost.flops = static_cast<int64_t>(2 * matmuls * elements * double(sizes_.chunk + 2 * sizes_.state));
-    kernel_.cost.transcendentals =
-        static_cast<int64_t>(double(sizes_.batch * sizes_.length) * double(sizes_.heads * sizes_.chunk));
-    return mosaic::call(kernel_, operands_);
+    const double positions = double(sizes_.batch * sizes_.length), elements = positions * double(all_lanes());
+    return ChunkKernel::call(2 * matmuls * elements * double(sizes_.chunk + 2 * sizes_.state),
+                             positions * double(sizes_.heads * sizes_.chunk));
   }
 
  private:
-  int64_t lanes_of_all() const { return sizes_.heads * sizes_.dim; }
-  BlockIndex rows_index() const {
-    return [at = at_](const Point& point) {
-      const std::vector<Value> own = at(point);
-      return std::vector<Value>{own[0], own[2], own[1]};
-    };
-  }
   BlockIndex columns_index() const {
     return [at = at_, &sizes = sizes_](const Point& point) {
       const std::vector<Value> own = at(point);
@@ -211,24 +156,8 @@ class SsdKernel {
       return std::vector<Value>{own[0], own[2], group};
     };
   }
-  BlockIndex states_index() const {
-    return [at = at_](const Point& point) {
-      const std::vector<Value> own = at(point);
-      return std::vector<Value>{own[0], point.kernel.constant(0), own[1]};
-    };
-  }
-  BlockIndex starts_index() const {
-    return [at = at_](const Point& point) {
-      const std::vector<Value> own = at(point);
-      return std::vector<Value>{own[0], own[2], point.kernel.constant(0), own[1]};
-    };
-  }
 
   const SsdSizes& sizes_;
-  DType dtype_;
-  Kernel kernel_;
-  At at_;
-  Arrays operands_;
 };
 
 struct Decays {
@@ -260,17 +189,15 @@ Decays decays_of(SsdKernel& own, const SsdSizes& sizes, const Value& raw, const 
 Arrays ssd_forward(std::span<const Array> in, const Attrs& attrs) {
   const SsdSizes sizes(in[0], in[3], attrs);
   if (!sizes.are_taken(in[0], attrs)) return {};
-  SsdKernel own("capibara_ssd", sizes, in[0].dtype(),
-                {{sizes.batch, Order::parallel}, {sizes.blocks(), Order::parallel}, {sizes.chunks, Order::arbitrary}},
-                [](const Point& point) -> std::vector<Value> { return point.at; });
+  SsdKernel own("capibara_ssd", sizes, in[0].dtype(), SsdKernel::Pass::forward);
   Kernel& kernel = own.kernel();
   const Ref x_ref = own.inputs("x", in[0]), dt = own.steps("dt", in[1]), A = own.heads("A", in[2]);
   const Ref B_ref = own.columns("B", in[3]), C_ref = own.columns("C", in[4]);
   const Ref D = own.heads("D", in[5]), bias = own.heads("bias", in[6]), initial = own.states("initial", in[7]);
   std::optional<Ref> z_ref;
   if (sizes.gated) z_ref = own.inputs("z", in[8]);
-  const Ref y_ref = own.give_inputs("y"), last = own.give_states("last"), starts = own.give_starts("starts");
-  const Ref state = kernel.scratch("state", Element::f32, {sizes.state, sizes.width()});
+  const Ref y_ref = own.give_rows("y"), last = own.give_states("last"), starts = own.give_starts("starts");
+  const Ref state = kernel.scratch("state", Element::f32, {sizes.state, sizes.width});
   const Value block = kernel.point(1), chunk = kernel.point(2);
   kernel.when(equal(chunk, like(chunk, 0)), [&] { kernel.store(kernel.load(initial), state); });
   const Value start = kernel.load(state);
@@ -302,17 +229,12 @@ Arrays ssd_forward(std::span<const Array> in, const Attrs& attrs) {
 
 // (dy, dlast, states, the operands of the forward pass) -> (dx, ddt, dA, dB, dC, dD, dbias, dinitial, dz if gated)
 //
-// Steps go over the chunks from the last to the first, and in each over the blocks of heads, so that the sums of dB and
-// dC over the heads of a group stay in VMEM. The gradient of the sums of log decays needs no matrix of its own: a
-// position receives dy . y and sends driven . ddriven, each summed over all pairs of which it is part.
+// The gradient of the sums of log decays needs no matrix of its own: a position receives dy . y and sends driven .
+// ddriven, each summed over all pairs of which it is part.
 Arrays ssd_backward(std::span<const Array> in, const Attrs& attrs) {
   const SsdSizes sizes(in[3], in[6], attrs);
   if (!sizes.are_taken(in[3], attrs)) return {};
-  SsdKernel own("capibara_ssd_grad", sizes, in[3].dtype(),
-                {{sizes.batch, Order::parallel}, {sizes.chunks, Order::arbitrary}, {sizes.blocks(), Order::arbitrary}},
-                [&](const Point& point) -> std::vector<Value> {
-                  return {point.at[0], point.at[2], like(point.at[1], double(sizes.chunks - 1)) - point.at[1]};
-                });
+  SsdKernel own("capibara_ssd_grad", sizes, in[3].dtype(), SsdKernel::Pass::backward);
   Kernel& kernel = own.kernel();
   const Ref dy_ref = own.inputs("dy", in[0]), dlast = own.states("dlast", in[1]), starts = own.starts("starts", in[2]);
   const Ref x_ref = own.inputs("x", in[3]), dt = own.steps("dt", in[4]), A_ref = own.heads("A", in[5]);
@@ -320,18 +242,18 @@ Arrays ssd_backward(std::span<const Array> in, const Attrs& attrs) {
   const Ref D_ref = own.heads("D", in[8]), bias = own.heads("bias", in[9]);
   std::optional<Ref> z_ref, dz;
   if (sizes.gated) z_ref = own.inputs("z", in[11]);
-  const Ref dx = own.give_inputs("dx"), ddt = own.give_positions("ddt"), dA = own.give_blocks("dA", 1);
+  const Ref dx = own.give_rows("dx"), ddt = own.give_positions("ddt"), dA = own.give_blocks("dA", 1);
   const Ref dB = own.give_columns("dB"), dC = own.give_columns("dC"), dD = own.give_blocks("dD", 1);
   const Ref dinitial = own.give_blocks("dinitial", sizes.state);
-  if (sizes.gated) dz = own.give_inputs("dz");
-  const Ref carried = kernel.scratch("carried", Element::f32, {sizes.blocks(), sizes.state, sizes.width()});
+  if (sizes.gated) dz = own.give_rows("dz");
+  const Ref carried = kernel.scratch("carried", Element::f32, {sizes.blocks, sizes.state, sizes.width});
   const Ref dBs = kernel.scratch("dBs", Element::f32, {sizes.chunk, sizes.state});
   const Ref dCs = kernel.scratch("dCs", Element::f32, {sizes.chunk, sizes.state});
   const Value turn = kernel.point(1), block = kernel.point(2), zero = kernel.constant(0);
   const Value chunk = like(turn, double(sizes.chunks - 1)) - turn;
   kernel.when(equal(turn, zero), [&] {
     kernel.store(kernel.load(dlast), carried, 0, block);
-    for (const Ref& ref : {dA, dD}) kernel.store(kernel.filled(0, Element::f32, {1, sizes.width()}), ref, 1, block);
+    for (const Ref& ref : {dA, dD}) kernel.store(kernel.filled(0, Element::f32, {1, sizes.width}), ref, 1, block);
   });
   // The block's place among those of its group.
   const Value place =
@@ -399,7 +321,7 @@ Arrays ssd_backward(std::span<const Array> in, const Attrs& attrs) {
   const Array positions =
       lax::transpose(results[1], {0, 1, 4, 2, 3}).reshape({sizes.batch, sizes.chunks * sizes.chunk, sizes.heads});
   const Array dsteps = lax::slice_in_dim(positions, 0, sizes.length, 1, 1);
-  const Array initial = results[6].reshape({sizes.batch, sizes.blocks(), sizes.state, sizes.block, sizes.dim});
+  const Array initial = results[6].reshape({sizes.batch, sizes.blocks, sizes.state, sizes.block, sizes.dim});
   Arrays all = {results[0].reshape(in[3].shape()),
                 dsteps.astype(in[4].dtype()),
                 log_sums.reshape({sizes.batch, sizes.heads}),
