@@ -36,16 +36,15 @@ def _stand_in(leaf, with_values):
         return leaf
     sharding = getattr(leaf, "sharding", None)
     # Explicit axes are part of the type.
-    if hasattr(sharding, "_placement") and getattr(getattr(sharding, "mesh", None), "explicit_axes", ()):
-        zeros = _core.device_put(zeros_of(leaf), sharding._placement) if sharding.is_fully_addressable else zeros_of(leaf)
-        return _core.new_ref(zeros) if is_ref(leaf) else zeros
-    if is_ref(leaf):
-        return _core.new_ref(zeros_of(leaf))
+    is_explicit = hasattr(sharding, "_placement") and getattr(getattr(sharding, "mesh", None), "explicit_axes", ())
     is_extended = leaf.dtype.kind == "V"  # keys, float0 and numbers that NumPy does not have: one width each
-    if with_values or is_extended and leaf.dtype.itemsize == 0:  # arrays of float0 have no bytes
-        return zeros_of(leaf)
-    dtype = leaf.dtype if is_extended else _core.canonical_dtype(leaf.dtype)
-    return _core.array_without_value(_core.ShapedArray(leaf.shape, dtype))
+    is_empty = is_extended and leaf.dtype.itemsize == 0  # float0
+    if not (with_values or is_explicit or is_ref(leaf) or is_empty):
+        return _core.array_without_value(_core.ShapedArray(leaf.shape, leaf.dtype if is_extended else _core.canonical_dtype(leaf.dtype)))
+    zeros = zeros_of(leaf)
+    if is_explicit and sharding.is_fully_addressable:
+        zeros = _core.device_put(zeros, sharding._placement)
+    return _core.new_ref(zeros) if is_ref(leaf) else zeros
 
 
 def is_ref(leaf):
